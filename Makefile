@@ -1,0 +1,35 @@
+# make demo | test | lint | bench — each builds what it needs once; a second run starts at once.
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?= -n 2
+BENCH_ARGS ?=
+
+BIN := $(VENV)/bin
+BENCHMARKS := accuracy trees_vs_lightgbm round_time prediction scaling startup jobs
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/seqboost demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+
+# All benchmarks: make bench. One of them: make bench BENCHMARKS=accuracy BENCH_ARGS="--only protein".
+bench: $(VENV)/.dev
+	@test -n "$(SEQBOOST_DATA)" || { echo "Set SEQBOOST_DATA to the folder of benchmark data (see CONTRIBUTING.md)."; exit 1; }
+	set -e; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(BENCH_ARGS); done
+
+# One stamp file for each set of extras; a changed pyproject.toml installs again.
+$(VENV)/.%: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "seqboost needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
