@@ -1,0 +1,160 @@
+"""Slow, obviously right twins of this room's kernels: every labelling is written out (tests only).
+
+Letters: T positions, K labels, order m, context slot c_t = y_{t-1} + K*y_{t-2} + ... (lag 1 least significant), e the
+extended context (type of the position and slot), F_t(c,k) = scores[k,t,c] + table[e,k], L = log P(observed | X).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["contraction", "enumerate_chain", "exact_hessian", "log_likelihood", "mixing_sums", "row_sums"]
+
+Paths = list[tuple[int, ...]]
+
+
+def slot_of(path: tuple[int, ...], t: int, n_labels: int, order: int) -> int:
+    """Give the slot number of the context of position t on a path."""
+    return sum(path[t - lag] * n_labels ** (lag - 1) for lag in range(1, min(order, t) + 1))
+
+
+def extended_of(path: tuple[int, ...], t: int, n_labels: int, order: int) -> int:
+    """Give the extended context (row of the table) of position t on a path."""
+    return sum(n_labels**i for i in range(min(order, t))) + slot_of(path, t, n_labels, order)
+
+
+def enumerate_chain(
+    scores: NDArray[np.float32],  # IN (K, T, C or 1)
+    table: NDArray[np.float64],  # IN (E, K)
+    order: int,
+    end: NDArray[np.bool_] | None = None,  # IN (K,) labels a sequence may end with
+) -> tuple[Paths, NDArray[np.float64]]:
+    """Give all labellings of one sequence and the log score of each."""
+    n_labels, n_positions, n_slots = scores.shape
+    paths = list(product(range(n_labels), repeat=n_positions))
+    path_score = np.zeros(len(paths))
+    for i, path in enumerate(paths):
+        for t, label in enumerate(path):
+            slot = slot_of(path, t, n_labels, order) if n_slots > 1 else 0
+            path_score[i] += float(scores[label, t, slot]) + table[extended_of(path, t, n_labels, order), label]
+        if end is not None and not end[path[-1]]:
+            path_score[i] = -np.inf
+    return paths, path_score
+
+
+def _log_sum(values: NDArray[np.float64]) -> float:
+    highest = float(values.max())
+    return highest if not np.isfinite(highest) else highest + float(np.log(np.exp(values - highest).sum()))
+
+
+def _agrees(paths: Paths, labels: NDArray[np.int32]) -> NDArray[np.bool_]:
+    return np.array([all(y in (-1, label) for y, label in zip(labels, path, strict=True)) for path in paths])
+
+
+def log_likelihood(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],  # IN (T,) -1 = unobserved
+    order: int,
+    end: NDArray[np.bool_] | None = None,
+) -> float:
+    """Give L = log of the share of the labellings that agree with the observed labels."""
+    paths, path_score = enumerate_chain(scores, table, order, end)
+    return _log_sum(path_score[_agrees(paths, labels)]) - _log_sum(path_score)
+
+
+def pair_marginals(
+    paths: Paths,
+    prob: NDArray[np.float64],  # IN (n_paths,)
+    n_labels: int,
+    order: int,
+) -> NDArray[np.float64]:
+    """Give P(c_t = c, y_t = k), (K, T, C)."""
+    n_positions = len(paths[0])
+    marginals = np.zeros((n_labels, n_positions, n_labels**order))
+    for path, p in zip(paths, prob, strict=True):
+        for t, label in enumerate(path):
+            marginals[label, t, slot_of(path, t, n_labels, order)] += p
+    return marginals
+
+
+def gradient(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    order: int,
+    end: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give Δ_t(c,k) = P(c,k | X, observed) − P(c,k | X), and P(c,k | X), both (K, T, C)."""
+    n_labels = scores.shape[0]
+    paths, path_score = enumerate_chain(scores, table, order, end)
+    free = np.exp(path_score - _log_sum(path_score))
+    clamped_score = np.where(_agrees(paths, labels), path_score, -np.inf)
+    clamped = np.exp(clamped_score - _log_sum(clamped_score))
+    p_free = pair_marginals(paths, free, n_labels, order)
+    return pair_marginals(paths, clamped, n_labels, order) - p_free, p_free
+
+
+def exact_hessian(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    order: int,
+    factored: bool,
+    end: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """Give the covariance of the indicators I(c_t=c, y_t=k) (factored: I(y_t=k)) under the model, cells in C order."""
+    n_labels, n_positions, _ = scores.shape
+    n_slots = 1 if factored else n_labels**order
+    paths, path_score = enumerate_chain(scores, table, order, end)
+    prob = np.exp(path_score - _log_sum(path_score))
+    indicator = np.zeros((len(paths), n_labels, n_positions, n_slots))
+    for i, path in enumerate(paths):
+        for t, label in enumerate(path):
+            indicator[i, label, t, 0 if factored else slot_of(path, t, n_labels, order)] = 1
+    flat = indicator.reshape(len(paths), -1)
+    mean = prob @ flat
+    return (flat * prob[:, None]).T @ flat - np.outer(mean, mean)
+
+
+def row_sums(hessian: NDArray[np.float64], shape: tuple[int, int, int]) -> NDArray[np.float64]:
+    """Give the absolute row sums of a matrix over cells, as an array over cells."""
+    return np.abs(hessian).sum(axis=1).reshape(shape)
+
+
+def contraction(paths: Paths, prob: NDArray[np.float64], n_labels: int, order: int, backward: bool) -> list[float]:
+    """Give τ_t: largest total variation of the law of y_t between two contexts before (or after) it."""
+    n_positions = len(paths[0])
+    tau = []
+    for t in range(n_positions):
+        law: dict[tuple[int, ...], NDArray[np.float64]] = {}
+        for path, p in zip(paths, prob, strict=True):
+            context = path[t + 1 : t + 1 + order] if backward else path[max(0, t - order) : t]
+            law.setdefault(context, np.zeros(n_labels))[path[t]] += p
+        rows = [row / row.sum() for row in law.values() if row.sum() > 0]
+        tau.append(max(0.5 * float(np.abs(a - b).sum()) for a in rows for b in rows))
+    return tau
+
+
+def mixing_sums(
+    tau_forward: list[float], tau_backward: list[float], order: int, factored: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give R_t and L_t of one sequence straight from their definition (see ``curvature``)."""
+    n_positions = len(tau_forward)
+    right, left = np.zeros(n_positions), np.zeros(n_positions)
+    if order == 0:
+        return right, left
+    for t in reversed(range(n_positions)):
+        near = range(t + 1, min(t + order, n_positions - 1) + 1)
+        fails = 1 - np.prod([1 - tau_forward[u] for u in near])
+        beyond = right[t + order] if t + order < n_positions else 0.0
+        right[t] = sum(tau_forward[u] if factored else 1.0 for u in near) + fails * beyond
+    for t in range(n_positions):
+        near = range(max(0, t - order), t)
+        block = near if factored else range(max(0, t - 2 * order), max(0, t - order))
+        fails = 1 - np.prod([1 - tau_backward[u] for u in block])
+        beyond = left[t - order] if t >= order else 0.0
+        left[t] = sum(tau_backward[u] if factored else 1.0 for u in near) + fails * beyond
+    return right, left
