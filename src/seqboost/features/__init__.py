@@ -1,1 +1,22 @@
-"""."""
+"""Columns become bin codes: quantile bins, categories, indicators, and the windows laid over them."""
+
+from __future__ import annotations
+
+from seqboost.features.binner import FeatureBinner
+from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, FeatureLayout
+from seqboost.features.rows import BinnedRows, binned_bytes
+from seqboost.features.windows import MAX_OFFSET, parse_window, window_name
+
+__all__ = [
+    "CATEGORICAL",
+    "MAX_OFFSET",
+    "NUMERIC",
+    "ORDERED",
+    "SUBSET",
+    "BinnedRows",
+    "FeatureBinner",
+    "FeatureLayout",
+    "binned_bytes",
+    "parse_window",
+    "window_name",
+]

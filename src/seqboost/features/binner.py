@@ -1,0 +1,375 @@
+"""The binner: learns bins, categories and slots from training sequences, and turns any batch into binned rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import run_tasks
+from seqboost.exceptions import InputError, ModelFileError, ParameterError
+from seqboost.features.binning import MAX_NUMERIC_BINS, encode_numeric, find_thresholds, threshold_table
+from seqboost.features.categories import (
+    MAX_DENSE_CATEGORIES,
+    categories_from_json,
+    categories_to_json,
+    category_lookup,
+    seen_categories,
+)
+from seqboost.features.indicators import IndicatorCoder
+from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, DenseColumn, FeatureLayout, SparseColumns
+from seqboost.features.rows import BinnedRows, n_padded_rows, pad_rows
+from seqboost.features.windows import SPARSE_KEY, Offsets, parse_window
+
+if TYPE_CHECKING:
+    from seqboost.sequences import SequenceBatch
+
+__all__ = ["FeatureBinner"]
+
+ROWS_PER_TASK = 16_384
+FORMAT = 1  # of `to_arrays`
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBinner:
+    """Turns the columns of a batch into codes and slots.
+
+    Made by `fit` or `from_arrays`.
+
+    Attributes
+    ----------
+    column_names : tuple of str
+        Columns, in the user's order.
+    column_kinds : ndarray of shape (n_columns,), dtype uint8
+        NUMERIC or CATEGORICAL.
+    thresholds : ndarray, dtype float64
+        Thresholds of all numeric columns, one column after the other.
+    threshold_start : ndarray of shape (n_numeric + 1,), dtype int64
+        Where those of each numeric column begin.
+    categories : tuple of tuple
+        Categories of each categorical column; a category's code is its place.
+    indicators : IndicatorCoder
+        Slots of the sparse columns.
+    indicator_names : tuple of str
+        Names of the sparse columns that were kept.
+    windows : tuple of ndarray
+        Offsets of each column, then those of the sparse columns.
+    """
+
+    column_names: tuple[str, ...]
+    column_kinds: NDArray[np.uint8]
+    thresholds: NDArray[np.float64]
+    threshold_start: NDArray[np.int64]
+    categories: tuple[tuple[Any, ...], ...]
+    indicators: IndicatorCoder
+    indicator_names: tuple[str, ...]
+    windows: tuple[Offsets, ...]
+
+    # ------------------------------------------------------------------------------------------------- learning
+
+    @classmethod
+    def fit(
+        cls, batch: SequenceBatch, *, max_bins: int = 255, window: Any = 0, min_count: int = 1, n_threads: int = 1
+    ) -> FeatureBinner:
+        """Learn bins, categories and slots from training sequences.
+
+        Parameters
+        ----------
+        batch : SequenceBatch
+            Training sequences.
+        max_bins : int, default=255
+            Largest number of bins of a numeric column, 2..255; at most 254 are ever made, because "missing" and
+            "boundary" have codes of their own. Does not touch categorical columns.
+        window : int, tuple, list or dict, default=0
+            Neighbouring positions to look at; see `parse_window`.
+        min_count : int, default=1
+            Indicators seen in fewer rows than this are dropped.
+        n_threads : int, default=1
+
+        Returns
+        -------
+        FeatureBinner
+        """
+        _check_integer("max_bins", max_bins, 2, 255)
+        _check_integer("min_count", min_count, 1, None)
+        if batch.offsets[-1] == 0:
+            raise InputError("X has no rows; at least one sequence with one position is needed to fit.")
+        names = tuple(column.name for column in batch.schema.columns)
+        kinds = [CATEGORICAL if column.kind == "categorical" else NUMERIC for column in batch.schema.columns]
+        keys = names if batch.sparse is None else (*names, SPARSE_KEY)
+        windows = parse_window(window, keys)
+        if batch.sparse is None:
+            windows = (*windows, np.zeros(1, dtype=np.int32))
+        n_bins = min(max_bins, MAX_NUMERIC_BINS)
+        tasks = [(batch.numeric[:, j], n_bins) for j in range(batch.numeric.shape[1])]
+        cuts = run_tasks(find_thresholds, tasks, n_threads)
+        indicators = IndicatorCoder.fit(batch.sparse, n_bins, min_count)
+        return cls(
+            column_names=names,
+            column_kinds=np.array(kinds, dtype=np.uint8),
+            thresholds=np.concatenate([np.empty(0), *cuts]),
+            threshold_start=_starts([cut.size for cut in cuts]),
+            categories=tuple(
+                seen_categories(batch.categorical[:, j], values) for j, values in enumerate(batch.categories)
+            ),
+            indicators=indicators,
+            indicator_names=tuple(batch.schema.sparse_names[column] for column in indicators.kept),
+            windows=windows,
+        )
+
+    # --------------------------------------------------------------------------------------------------- layout
+
+    @cached_property
+    def layout(self) -> FeatureLayout:
+        """Where window features are found; shared by all rows this binner makes."""
+        kinds, offsets = self.column_kinds, self.windows
+        n_values = np.empty(kinds.size, dtype=np.int64)
+        n_values[kinds == NUMERIC] = np.diff(self.threshold_start) + 1
+        n_values[kinds == CATEGORICAL] = [max(len(values), 1) for values in self.categories]
+        wide = (kinds == CATEGORICAL) & (n_values > MAX_DENSE_CATEGORIES)
+        dense = [
+            DenseColumn(self.column_names[i], int(kinds[i]), int(n_values[i]), offsets[i]) for i in np.flatnonzero(~wide)
+        ]
+        n_wide, n_indicators = int(np.count_nonzero(wide)), self.indicators.n_features
+        sparse = SparseColumns(
+            names=(*(self.column_names[i] for i in np.flatnonzero(wide)), *self.indicator_names),
+            n_slots=np.concatenate([n_values[wide] + 2, self.indicators.n_slots]).astype(np.int32),
+            kind=np.repeat(np.array([SUBSET, ORDERED], dtype=np.uint8), [n_wide, n_indicators]),
+            absent_rank=np.concatenate([np.zeros(n_wide, dtype=np.int32), self.indicators.n_negative]),
+            wide_offsets=tuple(offsets[i] for i in np.flatnonzero(wide)),
+            indicator_offsets=offsets[-1],
+        )
+        return FeatureLayout.build(dense, sparse)
+
+    @cached_property
+    def _targets(self) -> NDArray[np.int64]:
+        """Column of the codes that each column goes to; ~s for those that are sparse feature s instead."""
+        target = np.empty(self.column_kinds.size, dtype=np.int64)
+        n_dense = n_wide = categorical = 0
+        for i, kind in enumerate(self.column_kinds):
+            wide = False
+            if kind == CATEGORICAL:
+                wide = len(self.categories[categorical]) > MAX_DENSE_CATEGORIES
+                categorical += 1
+            target[i] = ~n_wide if wide else n_dense
+            n_wide, n_dense = n_wide + wide, n_dense + (not wide)
+        return target
+
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        return threshold_table(self.thresholds, self.threshold_start)
+
+    @cached_property
+    def _category_codes(self) -> tuple[dict[Any, int], ...]:
+        return tuple({value: code for code, value in enumerate(values)} for values in self.categories)
+
+    @cached_property
+    def _boundary_row(self) -> NDArray[np.uint8]:
+        """Boundary codes, one per column of the codes (n_dense,)."""
+        boundary = np.empty(self.layout.n_dense, dtype=np.uint8)
+        boundary[self.layout.column] = self.layout.n_values + 1
+        return boundary
+
+    # ----------------------------------------------------------------------------------------------- transforming
+
+    def transform(self, batch: SequenceBatch, *, n_threads: int = 1) -> BinnedRows:
+        """Turn a batch into binned rows.
+
+        Parameters
+        ----------
+        batch : SequenceBatch
+            Sequences with the columns of the training data (made with its schema).
+        n_threads : int, default=1
+            The result does not depend on it.
+
+        Returns
+        -------
+        BinnedRows
+        """
+        self._check_columns(batch)
+        layout = self.layout
+        padded_row = pad_rows(batch.offsets, layout.margin)
+        n_padded = n_padded_rows(padded_row.size, batch.offsets.size - 1, layout.margin)
+        codes = np.empty((n_padded, layout.n_dense), dtype=np.uint8)
+        codes[...] = self._boundary_row
+        self._write_numeric(batch.numeric, padded_row, codes, n_threads)
+        wide_slots = self._write_categorical(batch, padded_row, codes)
+        slot_indptr, slot_indices = self._slots(batch, wide_slots, padded_row, n_padded)
+        return BinnedRows(
+            codes=codes,
+            address=padded_row * layout.n_dense,
+            padded_row=padded_row,
+            offsets=np.array(batch.offsets, dtype=np.int64),
+            slot_indptr=slot_indptr,
+            slot_indices=slot_indices,
+            layout=layout,
+        )
+
+    def _check_columns(self, batch: SequenceBatch) -> None:
+        n_categorical = len(self.categories)
+        expected = (self.column_kinds.size - n_categorical, n_categorical)
+        came = (batch.numeric.shape[1], batch.categorical.shape[1])
+        if came != expected:
+            raise InputError(
+                f"X has {came[0]} numeric and {came[1]} categorical columns, but the model was trained with "
+                f"{expected[0]} and {expected[1]}; make the batch with the schema of the training data."
+            )
+
+    def _write_numeric(
+        self, values: NDArray[np.floating], padded_row: NDArray[np.int64], codes: NDArray[np.uint8], n_threads: int
+    ) -> None:
+        if values.shape[1] == 0:
+            return
+        dtype = np.float32 if values.dtype == np.float32 else np.float64
+        values = np.ascontiguousarray(values, dtype=dtype)
+        table, first_step = self._table
+        missing = (np.diff(self.threshold_start) + 1).astype(np.uint8)
+        target = self._targets[self.column_kinds == NUMERIC]
+        n_rows = padded_row.size
+        tasks = [
+            (values, table, first_step, missing, target, padded_row, first, min(first + ROWS_PER_TASK, n_rows), codes)
+            for first in range(0, n_rows, ROWS_PER_TASK)
+        ]
+        run_tasks(encode_numeric, tasks, n_threads)
+
+    def _write_categorical(
+        self, batch: SequenceBatch, padded_row: NDArray[np.int64], codes: NDArray[np.uint8]
+    ) -> list[NDArray[np.int32]]:
+        """Write codes of dense categorical columns; return slots of the wide ones (-1 = unknown category)."""
+        wide_slots = []
+        targets = self._targets[self.column_kinds == CATEGORICAL]
+        for j, (target, known) in enumerate(zip(targets, self._category_codes, strict=True)):
+            if target >= 0:
+                missing = max(len(known), 1)
+                lookup = category_lookup(batch.categories[j], known, missing=missing, unknown=missing + 2)
+                codes[padded_row, target] = lookup.astype(np.uint8)[batch.categorical[:, j]]
+            else:
+                lookup = category_lookup(batch.categories[j], known, missing=len(known), unknown=-1)
+                lookup[lookup >= 0] += self.layout.slot_start[~target]
+                wide_slots.append(lookup[batch.categorical[:, j]])
+        return wide_slots
+
+    def _slots(
+        self, batch: SequenceBatch, wide_slots: list[NDArray[np.int32]], padded_row: NDArray[np.int64], n_padded: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Slots of padded rows as CSR: of wide columns, then of indicators; boundary rows hold boundary slots."""
+        n_wide = len(wide_slots)
+        if self.layout.n_sparse == 0:
+            return np.zeros(n_padded + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+        slot_start = self.layout.slot_start
+        row_indptr, row_slots = np.zeros(padded_row.size + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+        if batch.sparse is not None and self.indicators.n_features:
+            row_indptr, row_slots = self.indicators.encode(batch.sparse, slot_start[n_wide:])
+        row_counts = np.diff(row_indptr)
+        known = [slots >= 0 for slots in wide_slots]
+        counts = np.full(n_padded, n_wide, dtype=np.int64)
+        counts[padded_row] = row_counts + sum(mask.astype(np.int64) for mask in known)
+        indptr = _starts(counts)
+        indices = np.empty(int(indptr[-1]), dtype=np.int32)
+
+        is_boundary = np.ones(n_padded, dtype=np.bool_)
+        is_boundary[padded_row] = False
+        boundary_start = indptr[:-1][is_boundary]
+        place = indptr[padded_row]  # where the next slot of each row goes
+        for s, (slots, mask) in enumerate(zip(wide_slots, known, strict=True)):
+            indices[boundary_start + s] = slot_start[s + 1] - 1
+            indices[place[mask]] = slots[mask]
+            place += mask
+        indices[np.arange(row_slots.size) + np.repeat(place - row_indptr[:-1], row_counts)] = row_slots
+        return indptr, indices
+
+    # ------------------------------------------------------------------------------------------------ model file
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything `from_arrays` needs: numeric arrays by name, and a header of plain JSON values.
+
+        Raises
+        ------
+        InputTypeError
+            If a category is neither str, int, float nor bool.
+        """
+        arrays: dict[str, NDArray[Any]] = {
+            "column_kinds": self.column_kinds,
+            "thresholds": self.thresholds,
+            "threshold_start": self.threshold_start,
+            "window_offsets": np.concatenate(self.windows).astype(np.int32),
+            "window_start": _starts([offsets.size for offsets in self.windows]),
+        }
+        arrays |= {f"indicators_{name}": array for name, array in self.indicators.to_arrays().items()}
+        names = [self.column_names[i] for i in np.flatnonzero(self.column_kinds == CATEGORICAL)]
+        header = {
+            "format": FORMAT,
+            "column_names": list(self.column_names),
+            "categories": [
+                categories_to_json(values, name) for values, name in zip(self.categories, names, strict=True)
+            ],
+            "indicator_names": list(self.indicator_names),
+        }
+        return arrays, header
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> FeatureBinner:
+        """Rebuild a binner from what `to_arrays` gave.
+
+        Raises
+        ------
+        ModelFileError
+            If something is lacking, or the parts do not fit together.
+        """
+        if header.get("format") != FORMAT:
+            raise ModelFileError(
+                f"The model file's features have format {header.get('format')!r}; this version of seqboost reads "
+                f"format {FORMAT}. Load it with a newer version."
+            )
+        try:
+            window_offsets, window_start = arrays["window_offsets"], arrays["window_start"]
+            binner = cls(
+                column_names=tuple(header["column_names"]),
+                column_kinds=arrays["column_kinds"],
+                thresholds=arrays["thresholds"],
+                threshold_start=arrays["threshold_start"],
+                categories=tuple(categories_from_json(values) for values in header["categories"]),
+                indicators=IndicatorCoder(
+                    **{name: arrays[f"indicators_{name}"] for name in IndicatorCoder.__dataclass_fields__}
+                ),
+                indicator_names=tuple(header["indicator_names"]),
+                windows=tuple(np.split(window_offsets, window_start[1:-1])),
+            )
+        except KeyError as error:
+            raise ModelFileError(f"The model file's features lack {error.args[0]!r}; the file is damaged.") from error
+        binner._check_parts()
+        return binner
+
+    def _check_parts(self) -> None:
+        n_categorical = int(np.count_nonzero(self.column_kinds == CATEGORICAL))
+        n_columns = self.column_kinds.size
+        fits = (
+            len(self.column_names) == n_columns
+            and len(self.categories) == n_categorical
+            and self.threshold_start.size == n_columns - n_categorical + 1
+            and self.threshold_start[-1] == self.thresholds.size
+            and len(self.windows) == n_columns + 1
+            and len(self.indicator_names) == self.indicators.n_features
+            and self.indicators.threshold_start[-1] == self.indicators.thresholds.size
+        )
+        if not fits:
+            raise ModelFileError("The model file's feature arrays do not fit together; the file is damaged.")
+
+
+def _starts(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where stretches of the given sizes begin, and where the last one ends."""
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def _check_integer(name: str, value: Any, low: int, high: int | None) -> None:
+    if isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= (high or int(value)):
+        return
+    span = f"from {low} to {high}" if high is not None else f"of at least {low}"
+    raise ParameterError(f"{name} must be an integer {span}; got {value!r}.")

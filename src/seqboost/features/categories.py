@@ -1,0 +1,102 @@
+"""Categorical columns: which categories there are, in which order, and how a batch's codes become ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputTypeError, ModelFileError
+
+__all__ = ["MAX_DENSE_CATEGORIES", "categories_from_json", "categories_to_json", "category_lookup", "seen_categories"]
+
+MAX_DENSE_CATEGORIES = 253  # codes are uint8: "missing", "boundary" and "unknown" need one each
+
+
+def seen_categories(codes: NDArray[np.int32], categories: NDArray[Any]) -> tuple[Any, ...]:
+    """Categories that occur in a column, in an order that does not depend on the order of the rows.
+
+    Numbers come first, by size, then strings, by alphabet, then all else, by ``repr``.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,), dtype int32
+        Codes into `categories`, -1 = missing.
+    categories : ndarray of object
+        Distinct values of the column; some may not occur (a batch that was cut from a larger one).
+    """
+    counts = np.bincount(codes[codes >= 0], minlength=len(categories))
+    seen = dict.fromkeys(categories[i] for i in np.flatnonzero(counts))
+    return tuple(sorted(seen, key=_sort_key))
+
+
+def _sort_key(value: Any) -> tuple[int, Any, str]:
+    if isinstance(value, Real | np.bool_):
+        return 0, value, ""
+    if isinstance(value, str):
+        return 1, 0, value
+    return 2, 0, f"{type(value).__name__} {value!r}"
+
+
+def category_lookup(categories: NDArray[Any], known: dict[Any, int], *, missing: int, unknown: int) -> NDArray[np.int32]:
+    """Table from a batch's codes to ours; its last entry answers for -1, which is "missing".
+
+    Parameters
+    ----------
+    categories : ndarray of object
+        The batch's distinct values: the only ones looked up, however many rows there are.
+    known : dict
+        Training category -> code.
+    missing, unknown : int
+        Codes of a missing value, and of a category not seen in training.
+
+    Returns
+    -------
+    ndarray of shape (len(categories) + 1,), dtype int32
+    """
+    lookup = np.empty(len(categories) + 1, dtype=np.int32)
+    lookup[:-1] = [known.get(value, unknown) for value in categories]
+    lookup[-1] = missing
+    return lookup
+
+
+def categories_to_json(categories: Sequence[Any], column: str) -> list[Any]:
+    """Categories as plain JSON values: str, int, float or bool.
+
+    Raises
+    ------
+    InputTypeError
+        If a category is of another type; the message names the column.
+    """
+    return [_to_json(value, column) for value in categories]
+
+
+def _to_json(value: Any, column: str) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return {"float": repr(plain)}  # JSON has no infinity
+    for kind in (str, bool, int, float):
+        if isinstance(plain, kind):
+            return kind(plain)
+    raise InputTypeError(
+        f"A model file can hold categories of type str, int, float or bool, but column {column!r} has the category "
+        f"{value!r} of type {type(value).__name__}. Turn this column's values into strings before fitting, or keep "
+        f"the model with pickle instead."
+    )
+
+
+def categories_from_json(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Turn what `categories_to_json` gave back into categories."""
+    return tuple(_from_json(value) for value in values)
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dict) and value.get("float") in ("inf", "-inf"):
+        return float(value["float"])
+    raise ModelFileError(f"The model file holds the category {value!r}; expected a string, a number or a truth value.")

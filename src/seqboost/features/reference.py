@@ -1,0 +1,146 @@
+"""Slow twins of this room's code: plain loops over Python values, used by tests only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from seqboost.features.categories import MAX_DENSE_CATEGORIES
+from seqboost.features.layout import CATEGORICAL, FeatureLayout
+from seqboost.features.rows import BinnedRows
+
+if TYPE_CHECKING:
+    from seqboost.features.binner import FeatureBinner
+    from seqboost.sequences import SequenceBatch
+
+__all__ = ["ABSENT", "expected_window_value", "reference_rows", "reference_thresholds", "window_value"]
+
+ABSENT = -1  # value of a sparse window feature that has no slot in a row
+
+
+def reference_thresholds(values: Sequence[float], max_bins: int) -> list[float]:
+    """Thresholds of a column: midpoints of few distinct values, quantiles of many."""
+    ordered = sorted(float(value) for value in values if not math.isnan(value))
+    distinct = sorted(set(ordered))
+    if len(distinct) <= max_bins:
+        return [(a + b) / 2 for a, b in zip(distinct, distinct[1:], strict=False)]
+    thresholds = set()
+    for i in range(1, max_bins):
+        # The smallest value with at least a fraction i / max_bins of all values at or below it; where the fraction
+        # is met exactly, the mean of that value and the next.
+        whole, rest = divmod(len(ordered) * i, max_bins)
+        thresholds.add((ordered[whole - 1] + ordered[whole]) / 2 if rest == 0 else ordered[whole])
+    return sorted(threshold for threshold in thresholds if threshold < ordered[-1])
+
+
+def count_below(thresholds: Iterable[float], x: float) -> int:
+    """Code of a value: number of thresholds below it."""
+    return sum(float(threshold) < float(x) for threshold in thresholds)
+
+
+def reference_rows(binner: FeatureBinner, batch: SequenceBatch) -> list[tuple[list[int], list[int]]]:
+    """Codes and slots of each position, without padding."""
+    return [
+        (_row_codes(binner, batch, row), sorted(_row_slots(binner, batch, row))) for row in range(batch.offsets[-1])
+    ]
+
+
+def _row_codes(binner: FeatureBinner, batch: SequenceBatch, row: int) -> list[int]:
+    codes = []
+    numeric = categorical = 0
+    for kind in binner.column_kinds:
+        if kind == CATEGORICAL:
+            known = binner.categories[categorical]
+            if len(known) <= MAX_DENSE_CATEGORIES:
+                n_values = max(len(known), 1)
+                codes.append(_category_code(batch, row, categorical, known, n_values, n_values + 2))
+            categorical += 1
+        else:
+            first, last = binner.threshold_start[numeric : numeric + 2]
+            x = batch.numeric[row, numeric]
+            codes.append(int(last - first) + 1 if math.isnan(x) else count_below(binner.thresholds[first:last], x))
+            numeric += 1
+    return codes
+
+
+def _category_code(
+    batch: SequenceBatch, row: int, column: int, known: Sequence[Any], missing: int, unknown: int
+) -> int:
+    code = batch.categorical[row, column]
+    if code < 0:
+        return missing
+    value = batch.categories[column][code]
+    return known.index(value) if value in known else unknown
+
+
+def _row_slots(binner: FeatureBinner, batch: SequenceBatch, row: int) -> list[int]:
+    slot_start = binner.layout.slot_start
+    slots = []
+    s = 0
+    for column, known in enumerate(binner.categories):
+        if len(known) > MAX_DENSE_CATEGORIES:
+            code = _category_code(batch, row, column, known, len(known), ABSENT)
+            if code != ABSENT:
+                slots.append(int(slot_start[s]) + code)
+            s += 1
+    if batch.sparse is None:
+        return slots
+    cells = batch.sparse[[row]].toarray()[0]
+    for feature, column in enumerate(binner.indicators.kept):
+        local = _indicator_slot(binner, feature, float(cells[column]))
+        if local != ABSENT:
+            slots.append(int(slot_start[s + feature]) + local)
+    return slots
+
+
+def _indicator_slot(binner: FeatureBinner, feature: int, x: float) -> int:
+    coder = binner.indicators
+    below, above = int(coder.n_negative[feature]), int(coder.n_positive[feature])
+    cuts = list(coder.thresholds[coder.threshold_start[feature] : coder.threshold_start[feature + 1]])
+    if x == 0:
+        return ABSENT
+    if math.isnan(x):
+        return below + above if coder.has_missing[feature] else ABSENT
+    if x < 0:
+        return count_below(cuts[: max(below - 1, 0)], x) if below else ABSENT
+    return below + count_below(cuts[max(below - 1, 0) :], x) if above else ABSENT
+
+
+def window_value(binned: BinnedRows, row: int, feature: int) -> int:
+    """Value of a window feature as trees read it: a code, or a slot counted from the feature's first (-1: absent).
+
+    Sparse window features are numbered after the dense ones.
+    """
+    layout = binned.layout
+    if feature < layout.n_dense_features:
+        return int(binned.codes.ravel()[binned.address[row] + layout.displacement[feature]])
+    o_idx, s = divmod(feature - layout.n_dense_features, layout.n_sparse)
+    at = binned.padded_row[row] + layout.sparse_offsets[o_idx]
+    slots = binned.slot_indices[binned.slot_indptr[at] : binned.slot_indptr[at + 1]]
+    return _slot_of_feature(layout, [int(slot) for slot in slots], s)
+
+
+def expected_window_value(binner: FeatureBinner, batch: SequenceBatch, row: int, feature: int) -> int:
+    """Value of a window feature found without padding or addresses: look for the neighbour, see whether it exists."""
+    layout = binner.layout
+    dense = feature < layout.n_dense_features
+    o_idx, s = (0, 0) if dense else divmod(feature - layout.n_dense_features, layout.n_sparse)
+    at = row + int(layout.offset[feature] if dense else layout.sparse_offsets[o_idx])
+    sequence = next(i for i in range(batch.offsets.size - 1) if batch.offsets[i] <= row < batch.offsets[i + 1])
+    inside = batch.offsets[sequence] <= at < batch.offsets[sequence + 1]
+    if dense:
+        boundary = int(layout.n_values[feature]) + 1
+        return _row_codes(binner, batch, at)[layout.column[feature]] if inside else boundary
+    if not inside:
+        is_wide = s < layout.n_sparse - binner.indicators.n_features
+        return int(layout.slot_start[s + 1] - layout.slot_start[s]) - 1 if is_wide else ABSENT
+    return _slot_of_feature(layout, _row_slots(binner, batch, at), s)
+
+
+def _slot_of_feature(layout: FeatureLayout, slots: Sequence[int], s: int) -> int:
+    first, last = int(layout.slot_start[s]), int(layout.slot_start[s + 1])
+    mine = [slot - first for slot in slots if first <= slot < last]
+    if len(mine) > 1:
+        raise AssertionError(f"sparse feature {s} has {len(mine)} slots in one row")
+    return mine[0] if mine else ABSENT
