@@ -1,1 +1,7 @@
-"""."""
+"""Objectives: scores and labels -> derivatives for the trees."""
+
+from seqboost.objectives.derivatives import Derivatives
+from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
+from seqboost.objectives.likelihood import Likelihood
+
+__all__ = ["Derivatives", "Likelihood", "find_forbidden", "raise_if_forbidden"]

@@ -30,7 +30,7 @@ def enumerate_chain(
     scores: NDArray[np.float32],  # IN (K, T, C or 1)
     table: NDArray[np.float64],  # IN (E, K)
     order: int,
-    end: NDArray[np.bool_] | None = None,  # IN (K,) labels a sequence may end with
+    end: NDArray[np.float64] | None = None,  # IN (K,) score of closing with a label
 ) -> tuple[Paths, NDArray[np.float64]]:
     """Give all labellings of one sequence and the log score of each."""
     n_labels, n_positions, n_slots = scores.shape
@@ -40,8 +40,7 @@ def enumerate_chain(
         for t, label in enumerate(path):
             slot = slot_of(path, t, n_labels, order) if n_slots > 1 else 0
             path_score[i] += float(scores[label, t, slot]) + table[extended_of(path, t, n_labels, order), label]
-        if end is not None and not end[path[-1]]:
-            path_score[i] = -np.inf
+        path_score[i] += 0.0 if end is None else end[path[-1]]
     return paths, path_score
 
 
@@ -59,7 +58,7 @@ def log_likelihood(
     table: NDArray[np.float64],
     labels: NDArray[np.int32],  # IN (T,) -1 = unobserved
     order: int,
-    end: NDArray[np.bool_] | None = None,
+    end: NDArray[np.float64] | None = None,
 ) -> float:
     """Give L = log of the share of the labellings that agree with the observed labels."""
     paths, path_score = enumerate_chain(scores, table, order, end)
@@ -86,7 +85,7 @@ def gradient(
     table: NDArray[np.float64],
     labels: NDArray[np.int32],
     order: int,
-    end: NDArray[np.bool_] | None = None,
+    end: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Give Δ_t(c,k) = P(c,k | X, observed) − P(c,k | X), and P(c,k | X), both (K, T, C)."""
     n_labels = scores.shape[0]
@@ -103,7 +102,7 @@ def exact_hessian(
     table: NDArray[np.float64],
     order: int,
     factored: bool,
-    end: NDArray[np.bool_] | None = None,
+    end: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Give the covariance of the indicators I(c_t=c, y_t=k) (factored: I(y_t=k)) under the model, cells in C order."""
     n_labels, n_positions, _ = scores.shape

@@ -1,0 +1,45 @@
+"""What an objective hands to the trees: first and second derivatives of the log-likelihood by score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Derivatives"]
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Derivatives of the weighted log-likelihood by the scores, and how well the scores do.
+
+    The arrays over cells are views of the objective's buffers: the next call of ``derivatives`` overwrites them.
+
+    Attributes
+    ----------
+    gradient : ndarray of float32, shape (K, N, C)
+        Δ_t(c,k) times the weight of its sequence; zero at slots that do not exist. C is 1 for factored models.
+    hessian : ndarray of float32, shape (K, N, C)
+        Curvature >= 0, times the weight; zero at slots that do not exist.
+    table_gradient, table_hessian : ndarray of float64, shape (E, K), or None
+        The same for the transition table of a factored model.
+    log_likelihood : ndarray of float64, shape (n_sequences,)
+        Unweighted log P(observed labels | X) of each sequence.
+    n_correct : ndarray of int64, shape (n_sequences,)
+        Observed positions at which the most probable label (posterior) is the observed one.
+    n_observed : ndarray of int64, shape (n_sequences,)
+        Observed positions.
+    gradient_bound, hessian_bound : float
+        Upper bounds of the largest Σ_c |.| over labels and positions, for fixed-point sums.
+    """
+
+    gradient: NDArray[np.float32]
+    hessian: NDArray[np.float32]
+    table_gradient: NDArray[np.float64] | None
+    table_hessian: NDArray[np.float64] | None
+    log_likelihood: NDArray[np.float64]
+    n_correct: NDArray[np.int64]
+    n_observed: NDArray[np.int64]
+    gradient_bound: float
+    hessian_bound: float

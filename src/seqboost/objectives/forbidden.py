@@ -1,0 +1,107 @@
+"""Finding the labels that a forbidden transition makes impossible, and saying so in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError
+
+__all__ = ["find_forbidden", "raise_if_forbidden"]
+
+
+def _context_name(context: tuple[int, ...], classes: Sequence[object]) -> str:
+    """Name a context, oldest label first."""
+    return ", ".join(repr(classes[label]) for label in reversed(context))
+
+
+def _table_row(context: tuple[int, ...], n_labels: int) -> int:
+    """Give the extended context of (y_{t-1}, y_{t-2}, ...), which is shorter than the order near the start."""
+    base = sum(n_labels**i for i in range(len(context)))
+    return base + sum(label * n_labels**lag for lag, label in enumerate(context))
+
+
+def find_forbidden(
+    labels: NDArray[np.int32],
+    table: NDArray[np.float64],
+    order: int,
+    end: NDArray[np.float64] | None = None,
+    classes: Sequence[object] | None = None,
+) -> str | None:
+    """Say what is impossible about the labels of one sequence, or None if they are possible.
+
+    Parameters
+    ----------
+    labels : ndarray of int32, shape (T,)
+        Label codes, -1 = unobserved.
+    table : ndarray of float64, shape (E, K)
+        Scores of (extended context, label), -inf = forbidden.
+    order : int
+        Markov order m.
+    end : ndarray of float64, shape (K,), optional
+        Score of closing a sequence with a label, -inf = forbidden.
+    classes : sequence, optional
+        Names of the labels; their codes if not given.
+
+    Returns
+    -------
+    str or None
+        Ends of sentences whose subject is the sequence: "moves from 'B' to 'B' at position 5".
+    """
+    n_labels = table.shape[1]
+    names = list(range(n_labels)) if classes is None else list(classes)
+    reached: set[tuple[int, ...]] = {()}  # contexts that some allowed path ends in, lag 1 first
+    for t, label in enumerate(labels):
+        candidates = range(n_labels) if label < 0 else (int(label),)
+        moves = [(c, k) for c in reached for k in candidates if table[_table_row(c, n_labels), k] > -np.inf]
+        if t == len(labels) - 1 and end is not None:
+            if moves and all(end[k] == -np.inf for _, k in moves):
+                return f"ends with {names[label]!r}" if label >= 0 else "has no allowed last label"
+            moves = [(c, k) for c, k in moves if end[k] > -np.inf]
+        if not moves:
+            if label < 0:
+                return f"leaves no allowed label for the unobserved position {t}"
+            if t == 0:
+                return f"starts with {names[label]!r}"
+            if len(reached) == 1 and order > 0:
+                return f"moves from {_context_name(next(iter(reached)), names)} to {names[label]!r} at position {t}"
+            return f"has {names[label]!r} at position {t}, which no allowed labels before it lead to"
+        reached = {(k, *c)[:order] for c, k in moves}
+    return None
+
+
+def raise_if_forbidden(
+    labels: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    table: NDArray[np.float64],
+    order: int,
+    end: NDArray[np.float64] | None = None,
+    classes: Sequence[object] | None = None,
+) -> None:
+    """Raise if the labels of a sequence cannot be had under the forbidden entries of a table.
+
+    Parameters
+    ----------
+    labels : ndarray of int32, shape (N,)
+        Label codes of all sequences, -1 = unobserved.
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Where each sequence starts.
+    table, order, end, classes
+        As in ``find_forbidden``.
+
+    Raises
+    ------
+    InputError
+        Naming the first such sequence and the position in it.
+    """
+    if np.all(table > -np.inf) and (end is None or np.all(end > -np.inf)):
+        return
+    for sequence in range(len(offsets) - 1):
+        fault = find_forbidden(labels[offsets[sequence] : offsets[sequence + 1]], table, order, end, classes)
+        if fault is not None:
+            raise InputError(
+                f"y[{sequence}] {fault}, which transitions=... forbids. Allow it in `transitions`, or mend the labels of "
+                f"that sequence (or leave them unobserved: None)."
+            )

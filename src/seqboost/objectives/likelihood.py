@@ -1,0 +1,325 @@
+"""The conditional log-likelihood of the observed labels, and its derivatives by the scores.
+
+    L = Σ_sequences w · log P(observed labels | X)          P of the chain with scores F_t(c,k) − log v_k
+
+Letters: N positions of all sequences laid end to end, K labels, order m, C context slots (1 for factored models), E extended
+contexts, w weights of sequences, v weights of classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import run_tasks
+from seqboost.chain.contexts import ContextSpace
+from seqboost.chain.forward_backward import pair_sums_chunk, posterior_chunk
+from seqboost.chain.potentials import Potentials, sequence_chunks
+from seqboost.exceptions import InputError, ParameterError
+from seqboost.objectives.cells import joint_cells, node_cells
+from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, cell_bound, mixing_sums
+from seqboost.objectives.derivatives import Derivatives
+from seqboost.objectives.forbidden import raise_if_forbidden
+from seqboost.objectives.partial import ClampedSequences
+from seqboost.objectives.paths import count_transitions, path_scores
+
+__all__ = ["Likelihood"]
+
+_CURVATURES = {"count": COUNT, "newton": NEWTON, "mixing": MIXING}
+_ROUNDING = 1.0 + 1e-4  # of float32 cells against the bounds, which are exact in real numbers
+
+
+class Likelihood:
+    """Log-likelihood of the observed labels under the chain.
+
+    Buffers are allocated once: what ``derivatives`` returns is overwritten by its next call.
+
+    Parameters
+    ----------
+    labels : ndarray of int32, shape (N,)
+        Label codes, -1 = unobserved. Unobserved labels are summed over (marginal likelihood).
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Where each sequence starts.
+    n_labels, order : int
+        K and m.
+    joint : bool
+        Whether scores depend on the context (K, N, K**m) or not (K, N, 1), with a table to learn.
+    sequence_weights : ndarray of float64, shape (n_sequences,), optional
+        0 for held-out sequences: they get a log-likelihood and correct labels, but no gradient.
+    class_weights : ndarray of float64, shape (K,), optional
+        v_k > 0, see Notes.
+    curvature : {"mixing", "newton", "count"}, default="mixing"
+        What stands for the second derivative: a bound that makes steps safe, p(1 − p), or the number of examples.
+    end : ndarray of float64, shape (K,), optional
+        Score of closing a sequence with a label, -inf = forbidden.
+    classes : sequence, optional
+        Names of the labels, for messages.
+
+    Attributes
+    ----------
+    has_table : bool
+        Whether ``derivatives`` gives those of the table: factored models in which labels see each other (order >= 1, K >= 2).
+    n_observed : ndarray of int64, shape (n_sequences,)
+        Observed positions of each sequence.
+
+    Notes
+    -----
+    **Class weights are logit adjustments** (Menon et al. 2021): training uses the scores F_t(c,k) − log v_k, prediction uses
+    F. So the model that fits the training labels best predicts label k with odds multiplied by v_k, and the gradient stays
+    exact, which position weights inside a chain could not offer. For sequences of length 1 the optimum is that of the
+    log-likelihood with example weights v_y. Log-likelihoods and correct labels reported here are those of the training
+    scores, F − log v.
+
+    References
+    ----------
+    Dietterich, T. G., Hao, G. and Ashenfelter, A. (2008). Gradient tree boosting for training conditional random fields.
+    JMLR 9. (The gradient.)
+
+    Menon, A. K. et al. (2021). Long-tail learning via logit adjustment. ICLR. (Class weights.)
+
+    Chen, T., Singh, S., Taskar, B. and Guestrin, C. (2015). Efficient second-order gradient boosting for conditional
+    random fields. AISTATS. (Curvature "mixing".)
+
+    Examples
+    --------
+    >>> objective = Likelihood(np.array([0, 1, 1], np.int32), np.array([0, 2, 3]), n_labels=2, order=1, joint=True)
+    >>> found = objective.derivatives(np.zeros((2, 3, 2), np.float32), np.zeros((3, 2)))
+    >>> found.log_likelihood.round(3)
+    array([-1.386, -0.693])
+    >>> found.gradient[:, 2, 0]
+    array([-0.5,  0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        labels: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        *,
+        n_labels: int,
+        order: int,
+        joint: bool,
+        sequence_weights: NDArray[np.float64] | None = None,
+        class_weights: NDArray[np.float64] | None = None,
+        curvature: str = "mixing",
+        end: NDArray[np.float64] | None = None,
+        classes: Sequence[object] | None = None,
+    ) -> None:
+        if curvature not in _CURVATURES:
+            raise ParameterError(f"curvature must be one of 'mixing', 'newton' and 'count', got {curvature!r}")
+        self._space = ContextSpace(n_labels, order)
+        self._labels = np.ascontiguousarray(labels, dtype=np.int32)
+        self._offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self._curvature = _CURVATURES[curvature]
+        self._end = np.zeros(n_labels) if end is None else np.ascontiguousarray(end, dtype=np.float64)
+        self._classes = classes
+        weights = self._checked_weights(sequence_weights)
+        self._offset = self._checked_class_weights(class_weights)
+        self._n_slots = self._space.n_contexts if joint else 1
+        self.has_table = not joint and self._space.n_contexts > 1
+        observed = np.append(0, np.cumsum(self._labels >= 0))
+        self.n_observed: NDArray[np.int64] = np.diff(observed[self._offsets])
+        self._complete = self.n_observed == np.diff(self._offsets)
+        # A sequence without a single observed label says nothing: Δ = P − P = 0.
+        self._weights = np.where(self.n_observed > 0, weights, 0.0)
+        self._chunks = sequence_chunks(self._offsets)
+        self._allocate()
+
+    def _checked_weights(self, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        n_sequences, n_labels = len(self._offsets) - 1, self._space.n_labels
+        bad = np.flatnonzero((self._labels < -1) | (self._labels >= n_labels))
+        if len(bad):
+            sequence = int(np.searchsorted(self._offsets, bad[0], side="right")) - 1
+            raise InputError(
+                f"label codes must be in 0..{n_labels - 1}, or -1 for unobserved; y[{sequence}] has "
+                f"{self._labels[bad[0]]} at position {bad[0] - self._offsets[sequence]}"
+            )
+        if weights is None:
+            return np.ones(n_sequences)
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        if weights.shape != (n_sequences,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+            raise InputError(
+                f"sequence weights must be {n_sequences} finite numbers >= 0, one per sequence; got shape {weights.shape}"
+                + (f" with a smallest value of {weights.min()}" if weights.size else "")
+            )
+        return weights
+
+    def _checked_class_weights(self, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Give −log v_k."""
+        n_labels = self._space.n_labels
+        if weights is None:
+            return np.zeros(n_labels)
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != (n_labels,) or not np.all(np.isfinite(weights)) or np.any(weights <= 0):
+            raise ParameterError(f"class weights must be {n_labels} finite numbers > 0, one per label; got {weights}")
+        return -np.log(weights)
+
+    def _allocate(self) -> None:
+        """Make the buffers, and what stays the same from round to round."""
+        space, n_positions, n_sequences = self._space, len(self._labels), len(self._offsets) - 1
+        lengths = np.diff(self._offsets)
+        shape = (space.n_labels, n_positions, self._n_slots)
+        self._row_weights = np.repeat(self._weights, lengths)
+        self._gradient = np.empty(shape, dtype=np.float32)
+        self._hessian = np.empty(shape, dtype=np.float32)
+        self._log_z = np.empty(n_sequences)
+        self._path_score = np.empty(n_sequences)
+        self._n_correct = np.empty(n_sequences, dtype=np.int64)
+        n_tau = n_positions if self._curvature == MIXING else 0
+        self._tau = np.zeros((2, n_tau), dtype=np.float32)  # forward, backward
+        self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
+        self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, ~self._complete & (self.n_observed > 0))
+        context_type = np.minimum(np.arange(n_positions) - np.repeat(self._offsets[:-1], lengths), space.order)
+        if self._curvature == COUNT:
+            self._hessian[:] = self._row_weights.astype(np.float32)[None, :, None]
+            for j in range(space.order if self._n_slots > 1 else 0):
+                self._hessian[:, context_type == j, space.n_labels**j :] = 0
+        if self.has_table:
+            table_shape = (len(self._chunks), space.n_extended, space.n_labels)
+            self._pair_reach = np.zeros_like(self._reach)  # R_t, L_t of the pairs (c_t, y_t)
+            self._variance_weights = self._row_weights.copy()
+            self._means, self._variances = np.empty(table_shape), np.empty(table_shape)
+            self._observed = count_transitions(
+                self._labels, self._offsets, self._weights, self._complete, space.n_labels, space.order
+            )
+            per_type = np.bincount(context_type, weights=self._row_weights, minlength=space.order + 1)
+            self._table_count = np.repeat(per_type[space.extended_types()][:, None], space.n_labels, axis=1)
+
+    def derivatives(
+        self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
+    ) -> Derivatives:
+        """Give gradient and curvature at these scores.
+
+        Parameters
+        ----------
+        scores : ndarray of float32, shape (K, N, C)
+            Scores of the trees.
+        table : ndarray of float64, shape (E, K)
+            Baseline or transition scores, -inf = forbidden.
+        n_threads : int, default=1
+            Threads over chunks of sequences. The answer is the same, bit for bit, for any number.
+
+        Returns
+        -------
+        Derivatives
+
+        Raises
+        ------
+        InputError
+            If the labels of a sequence break a forbidden transition.
+        """
+        potentials = self._potentials(scores, table)
+        self._clamped.posterior(potentials, n_threads, with_pairs=self.has_table)
+        tasks = [(potentials, chunk, first, last) for chunk, (first, last) in enumerate(self._chunks)]
+        run_tasks(self._differentiate, tasks, n_threads)
+        table_gradient = table_hessian = None
+        if self.has_table:
+            table_gradient = self._observed + self._clamped.pair_sums() - self._means.sum(axis=0)
+            count = self._curvature == COUNT
+            table_hessian = self._table_count.copy() if count else np.maximum(self._variances.sum(axis=0), 0.0)
+        gradient_bound, hessian_bound = self._bounds()
+        return Derivatives(
+            gradient=self._gradient,
+            hessian=self._hessian,
+            table_gradient=table_gradient,
+            table_hessian=table_hessian,
+            log_likelihood=self._finish_log_likelihood(table),
+            n_correct=self._n_correct.copy(),
+            n_observed=self.n_observed,
+            gradient_bound=gradient_bound,
+            hessian_bound=hessian_bound,
+        )
+
+    def log_likelihood(
+        self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Give log P(observed labels | X) of each sequence, unweighted, without derivatives.
+
+        Leaves what ``derivatives`` returned untouched.
+
+        Parameters
+        ----------
+        scores, table, n_threads
+            As in ``derivatives``.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_sequences,)
+        """
+        raise NotImplementedError
+
+    def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials:
+        if scores.shape != self._gradient.shape:
+            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
+        return Potentials(scores, table + self._offset, self._offsets, self._space.order, self._end)
+
+    def _differentiate(self, potentials: Potentials, chunk: int, first: int, last: int) -> None:
+        """Fill the rows of one chunk of sequences: forward-backward, then cell by cell."""
+        order, mixing = self._space.order, self._curvature == MIXING
+        messages = posterior_chunk(
+            potentials,
+            first,
+            last,
+            self._gradient,
+            self._log_z,
+            tau_forward=self._tau[0] if mixing else None,
+            tau_backward=self._tau[1] if mixing else None,
+        )
+        right, left = self._reach
+        if mixing:
+            joint = self._n_slots > 1
+            mixing_sums(self._offsets, first, last, order, joint, self._tau[0], self._tau[1], right, left)
+        fill_cells = joint_cells if self._n_slots > 1 else node_cells
+        fill_cells(
+            self._gradient,
+            self._hessian,
+            self._clamped.marginals,
+            self._clamped.start,
+            self._labels,
+            self._offsets,
+            self._weights,
+            right,
+            left,
+            self._n_correct,
+            (first, last, order, self._curvature),
+        )
+        setting = (first, last, order)
+        path_scores(
+            potentials.scores, potentials.table, self._end, self._labels, self._offsets, self._complete, setting, self._path_score
+        )
+        if messages is not None:
+            rows = slice(self._offsets[first], self._offsets[last])
+            if mixing:
+                right, left = self._pair_reach
+                mixing_sums(self._offsets, first, last, order, True, self._tau[0], self._tau[1], right, left)
+                self._variance_weights[rows] = 2.0 * self._row_weights[rows] * (1.0 + right[rows] + left[rows])
+            self._means[chunk], self._variances[chunk] = 0.0, 0.0
+            pair_sums_chunk(
+                potentials, messages, self._row_weights, self._variance_weights, self._means[chunk], self._variances[chunk]
+            )
+
+    def _finish_log_likelihood(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give log P of the observed labels from what the chunks left, or say which labels are impossible."""
+        self._path_score[self._clamped.sequences] = self._clamped.log_z
+        with np.errstate(invalid="ignore"):  # -inf - -inf: the check below explains it
+            found = np.where(self.n_observed > 0, self._path_score - self._log_z, 0.0)
+        if not np.all(np.isfinite(found)):
+            raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+        return found
+
+    def _bounds(self) -> tuple[float, float]:
+        """Bound Σ_c |Δ| and Σ_c hessian over labels and positions.
+
+        Σ_c |P(c,k) − P'(c,k)| <= P(k) + P'(k) <= 2, or 1 with one slot.
+        """
+        largest = float(self._weights.max(initial=0.0))
+        gradient_bound = (2.0 if self._n_slots > 1 else 1.0) * largest
+        if self._curvature == COUNT:
+            hessian_bound = self._n_slots * largest
+        elif self._curvature == NEWTON:
+            hessian_bound = cell_bound(self._n_slots) * largest
+        else:
+            gamma = 1.0 + self._reach[0] + self._reach[1]
+            hessian_bound = 2.0 * cell_bound(self._n_slots) * float((gamma * self._row_weights).max(initial=0.0))
+        return gradient_bound * _ROUNDING, hessian_bound * _ROUNDING
