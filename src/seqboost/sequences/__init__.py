@@ -1,1 +1,18 @@
-"""."""
+"""The user's object -> :class:`SequenceBatch`: data, labels, weights and label schemes."""
+
+from seqboost.sequences.batch import BatchSchema, ColumnSchema, SequenceBatch
+from seqboost.sequences.door import as_batch
+from seqboost.sequences.labels import LabelCoder
+from seqboost.sequences.schemes import allowed_transitions
+from seqboost.sequences.weights import class_weights, sequence_weights
+
+__all__ = [
+    "BatchSchema",
+    "ColumnSchema",
+    "LabelCoder",
+    "SequenceBatch",
+    "allowed_transitions",
+    "as_batch",
+    "class_weights",
+    "sequence_weights",
+]

@@ -1,0 +1,318 @@
+"""The one form in which data travels: rows of all sequences laid end to end, with offsets between the sequences.
+
+::
+
+    user's object --as_batch--> SequenceBatch        rows      0 1 2 3 4 | 5 6 | 7 8 9
+                                                     offsets   0           5     7       10
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError
+
+__all__ = ["BatchSchema", "ColumnSchema", "Layout", "SequenceBatch"]
+
+NAMED_FORMS = ("dicts", "table")
+
+
+@dataclass(frozen=True)
+class ColumnSchema:
+    """Name and kind of one dense column.
+
+    Parameters
+    ----------
+    name : str
+        Key, table column, or ``"x0"``, ``"x1"``, ... where the input has no names.
+    kind : {"numeric", "categorical"}
+        How the column is used.
+    forced : bool, default=False
+        Whether the user declared the column categorical; its values may then be numbers.
+    """
+
+    name: str
+    kind: str
+    forced: bool = False
+
+
+@dataclass(frozen=True)
+class BatchSchema:
+    """Names and kinds of the columns of a batch, in the user's order, and the form they came in.
+
+    Parameters
+    ----------
+    columns : tuple of ColumnSchema
+        Dense columns.
+    sparse_names : tuple of str
+        Columns of the sparse part.
+    form : {"arrays", "dicts", "scalars", "strings", "sparse", "table", "flat"}
+        Form of the user's object.
+    sequence : str or None
+        Name of the table column that tells the sequences apart.
+    """
+
+    columns: tuple[ColumnSchema, ...]
+    sparse_names: tuple[str, ...]
+    form: str
+    sequence: str | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns, dense and sparse."""
+        return len(self.columns) + len(self.sparse_names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns: dense ones, then sparse ones."""
+        return tuple(column.name for column in self.columns) + self.sparse_names
+
+    @property
+    def named(self) -> bool:
+        """Whether columns are found by name (dicts, tables) rather than by position."""
+        if self.form in NAMED_FORMS:
+            return True
+        return any(name != f"x{j}" for j, name in enumerate(self.names))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain dicts and lists, ready for JSON."""
+        return {
+            "columns": [{"name": c.name, "kind": c.kind, "forced": c.forced} for c in self.columns],
+            "sparse_names": list(self.sparse_names),
+            "form": self.form,
+            "sequence": self.sequence,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> BatchSchema:
+        """Rebuild a schema from what :meth:`to_json` returned."""
+        columns = tuple(ColumnSchema(c["name"], c["kind"], bool(c.get("forced", False))) for c in data["columns"])
+        return cls(columns, tuple(data["sparse_names"]), data["form"], data.get("sequence"))
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the sequences lie in the rows, and where the rows lay in the user's object.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Sequence ``i`` holds rows ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    origin : {"list", "table", "flat"}
+        What the user handed in: a list of sequences, one table, or one flat matrix of one-position sequences.
+    table_rows : ndarray of int64, shape (n_rows,), or None
+        Row of the user's table that each row came from (``origin="table"`` only).
+    """
+
+    offsets: NDArray[np.int64]
+    origin: str = "list"
+    table_rows: NDArray[np.int64] | None = None
+
+    @classmethod
+    def from_lengths(cls, lengths: Any, origin: str = "list", table_rows: NDArray[np.int64] | None = None) -> Layout:
+        """Build a layout from the lengths of the sequences; refuses empty sequences."""
+        lengths = np.asarray(lengths, dtype=np.int64)
+        if len(lengths) == 0:
+            raise InputError(
+                "Found array with 0 sample(s): X holds no sequences while a minimum of 1 is required. "
+                "Pass a list with at least one sequence."
+            )
+        if lengths.min() == 0:
+            raise InputError(
+                f"X[{int(np.argmin(lengths))}] is an empty sequence; every sequence needs at least one position. "
+                "Drop empty sequences (and their labels) first."
+            )
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(offsets, origin, table_rows)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of positions of all sequences."""
+        return int(self.offsets[-1])
+
+    @property
+    def table_rank(self) -> NDArray[np.int64]:
+        """Place of each row among the table rows held here, in the table's order."""
+        assert self.table_rows is not None
+        rank = np.empty(self.n_rows, dtype=np.int64)
+        rank[np.argsort(self.table_rows, kind="stable")] = np.arange(self.n_rows)
+        return rank
+
+    def where(self, row: int) -> str:
+        """Say in words where a row lies: ``"sequence 3, position 7"``."""
+        if self.origin == "flat":
+            return f"row {int(row)}"
+        sequence = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        text = f"sequence {sequence}, position {int(row - self.offsets[sequence])}"
+        if self.table_rows is not None:
+            text += f" (row {int(self.table_rows[row])} of the table)"
+        return text
+
+    def take(self, sequences: NDArray[np.int64]) -> tuple[Layout, NDArray[np.int64]]:
+        """Return the layout of some sequences, and the rows they hold."""
+        starts = self.offsets[sequences]
+        lengths = self.offsets[sequences + 1] - starts
+        offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        rows = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
+        table_rows = None if self.table_rows is None else self.table_rows[rows]
+        return Layout(offsets, self.origin, table_rows), rows
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceBatch:
+    """Sequences in the one form all rooms understand.
+
+    Indexing selects *sequences* and gives a batch again, so scikit-learn's splitters slice it as they would an array.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Sequence ``i`` holds rows ``offsets[i]`` to ``offsets[i + 1] - 1``.
+    numeric : ndarray of float32 or float64, shape (n_rows, n_numeric)
+        Numeric columns, C order; NaN = missing, never infinite.
+    categorical : ndarray of int32, shape (n_rows, n_categorical)
+        Codes into ``categories[j]``; -1 = missing.
+    categories : tuple of ndarray of object
+        The distinct values of each categorical column in this batch.
+    sparse : scipy.sparse.csr_array of float32, shape (n_rows, n_sparse), or None
+        Absent entries are absent (not missing); an explicit NaN is missing.
+    schema : BatchSchema
+        Names and kinds of the columns.
+    origin : Layout
+        What is needed to give answers back in the user's form.
+    """
+
+    offsets: NDArray[np.int64]
+    numeric: NDArray[Any]
+    categorical: NDArray[np.int32]
+    categories: tuple[NDArray[np.object_], ...]
+    sparse: sp.csr_array | None
+    schema: BatchSchema
+    origin: Layout
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of positions of all sequences."""
+        return int(self.offsets[-1])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Length of each sequence."""
+        return np.diff(self.offsets)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_sequences,)``: what scikit-learn's splitters look at."""
+        return (self.n_sequences,)
+
+    def __len__(self) -> int:
+        """Return the number of sequences."""
+        return self.n_sequences
+
+    def __repr__(self) -> str:
+        """Say how much of what the batch holds."""
+        return (
+            f"SequenceBatch({self.n_sequences} sequences, {self.n_rows} positions, {self.numeric.shape[1]} numeric, "
+            f"{self.categorical.shape[1]} categorical, {0 if self.sparse is None else self.sparse.shape[1]} sparse)"
+        )
+
+    def __getitem__(self, key: Any) -> SequenceBatch:
+        """Select sequences by number, slice, index array or mask; the answer is a batch."""
+        layout, rows = self.origin.take(self._selected(key))
+        categorical, categories = compact(self.categorical[rows], self.categories)
+        return SequenceBatch(
+            layout.offsets,
+            self.numeric[rows],
+            categorical,
+            categories,
+            None if self.sparse is None else self.sparse[rows],
+            self.schema,
+            layout,
+        )
+
+    def _selected(self, key: Any) -> NDArray[np.int64]:
+        """Turn any index scikit-learn or a user may use into sequence numbers."""
+        if isinstance(key, tuple):  # scikit-learn asks for batch[indices, ...]
+            key = tuple(part for part in key if part is not Ellipsis)
+            if len(key) != 1:
+                raise IndexError(f"a SequenceBatch has one axis (sequences), got {len(key)} indices")
+            key = key[0]
+        if isinstance(key, slice):
+            return np.arange(*key.indices(self.n_sequences), dtype=np.int64)
+        index = np.asarray(key)
+        if index.size == 0:
+            index = index.astype(np.int64)
+        if index.dtype.kind == "b":
+            if index.shape != (self.n_sequences,):
+                raise IndexError(f"mask of shape {index.shape} does not fit a batch of {self.n_sequences} sequences")
+            return np.flatnonzero(index)
+        if index.dtype.kind not in "iu" or index.ndim > 1:
+            raise IndexError(f"sequences are selected by number, slice, index array or mask, got {key!r}")
+        index = np.atleast_1d(index).astype(np.int64)
+        if index.size and (index.min() < -self.n_sequences or index.max() >= self.n_sequences):
+            raise IndexError(f"sequence number out of range for a batch of {self.n_sequences} sequences")
+        return np.where(index < 0, index + self.n_sequences, index)
+
+    def where(self, row: int) -> str:
+        """Say in words where a row lies: ``"sequence 3, position 7"``."""
+        return self.origin.where(row)
+
+    def with_schema(self, schema: BatchSchema) -> SequenceBatch:
+        """Return the same data under another schema."""
+        return replace(self, schema=schema)
+
+    def restore(self, flat: Any) -> Any:
+        """Give per-row answers back in the user's form.
+
+        Parameters
+        ----------
+        flat : array-like, shape (n_rows, ...)
+            One answer per row of the batch.
+
+        Returns
+        -------
+        list of ndarray or ndarray
+            One array per sequence for lists of sequences; one array in the order of the table's rows for a table; the
+            array itself for flat input.
+        """
+        flat = np.asarray(flat)
+        if len(flat) != self.n_rows:
+            raise InputError(f"restore() needs one value per row: got {len(flat)} values for {self.n_rows} rows")
+        if self.origin.origin == "flat":
+            return flat
+        if self.origin.origin == "table":
+            restored = np.empty_like(flat)
+            restored[self.origin.table_rank] = flat
+            return restored
+        bounds = self.offsets.tolist()
+        return [flat[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def compact(
+    codes: NDArray[np.int32], categories: tuple[NDArray[np.object_], ...]
+) -> tuple[NDArray[np.int32], tuple[NDArray[np.object_], ...]]:
+    """Drop categories that no row uses, so that a slice equals a batch made from the slice."""
+    kept = []
+    for j, values in enumerate(categories):
+        used = np.zeros(len(values) + 1, dtype=bool)
+        used[codes[:, j]] = True  # code -1 marks the spare last entry
+        used = used[:-1]
+        if not used.all():
+            renumbered = np.full(len(values) + 1, -1, dtype=np.int32)
+            renumbered[:-1][used] = np.arange(used.sum())
+            codes[:, j] = renumbered[codes[:, j]]
+            values = values[used]
+        kept.append(values)
+    return codes, tuple(kept)

@@ -1,0 +1,270 @@
+"""Values -> columns -> batch: what all forms of input share.
+
+A column is numeric (floats, NaN = missing) or categorical (codes, -1 = missing). Its kind is inferred from its values
+once, in training; :mod:`seqboost.sequences.conform` forces it afterwards.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.sequences.batch import BatchSchema, ColumnSchema, Layout, SequenceBatch
+
+__all__ = [
+    "Column",
+    "Extra",
+    "TrainedCategories",
+    "assemble",
+    "infer_column",
+    "is_missing",
+    "is_number_type",
+    "resolve_categorical",
+]
+
+TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+ABSENT_TYPES = ("NoneType", "NAType", "NaTType")  # by name: pandas must not be imported to recognise its NA
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One dense column: floats, or codes into ``categories``."""
+
+    name: str
+    values: NDArray[Any]  # (n_rows,) floats or int32 codes
+    categories: NDArray[np.object_] | None = None
+    forced: bool = False
+
+    @property
+    def schema(self) -> ColumnSchema:
+        """Name and kind."""
+        return ColumnSchema(self.name, "numeric" if self.categories is None else "categorical", self.forced)
+
+
+class TrainedCategories(frozenset[str]):
+    """Columns declared categorical in training; the data of prediction may lack them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Extra:
+    """What a batch holds besides dense columns."""
+
+    sparse: sp.csr_array | None = None
+    sparse_names: tuple[str, ...] = ()
+    sequence: str | None = None
+
+
+def is_number_type(kind: type) -> bool:
+    """Tell whether values of a type are numbers (booleans count as 0 and 1)."""
+    return issubclass(kind, (numbers.Number, np.number, np.bool_)) and not issubclass(kind, TIMES)
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value stands for "missing": None, NaN, NaT, NA."""
+    if value is None or type(value).__name__ in ABSENT_TYPES:
+        return True
+    return isinstance(value, (float, np.floating)) and value != value
+
+
+def shrink(values: NDArray[Any]) -> NDArray[Any]:
+    """Turn numbers into float32 where that is exact for their type, else float64."""
+    exact = values.dtype.kind == "b" or values.dtype.itemsize <= (4 if values.dtype.kind == "f" else 2)
+    return values.astype(np.float32 if exact else np.float64, copy=False)
+
+
+def infer_column(name: str, values: Sequence[Any], layout: Layout, *, forced: bool = False) -> Column:
+    """Make a column from Python values: all numbers -> numeric, all else -> categorical.
+
+    Numbers and other values in one column are refused unless the user ``forced`` it to be categorical.
+    """
+    types = set(map(type, values))
+    absent = {kind for kind in types if kind.__name__ in ABSENT_TYPES}
+    if absent - {type(None)}:
+        values = [None if type(value) in absent else value for value in values]
+    types -= absent
+    for kind in types:
+        _refuse_type(kind, name, values, layout)
+    others = {kind for kind in types if not is_number_type(kind)}
+    if not others and not forced:
+        return Column(name, np.array(values, dtype=np.float64))
+    if len(others) < len(types) and not forced:
+        for row, value in enumerate(values):
+            if is_number_type(type(value)) and not is_missing(value):
+                raise InputError(
+                    f"Column {name!r} mixes numbers and other values: {layout.where(row)} holds the number {value!r} "
+                    f"among values like {_first_other(values)!r}. Make them all numbers or all strings, or name the "
+                    "column in categorical_features."
+                )
+    return Column(name, *factorize(values), forced=forced)
+
+
+def _first_other(values: Sequence[Any]) -> Any:
+    return next(value for value in values if not is_missing(value) and not is_number_type(type(value)))
+
+
+def _refuse_type(kind: type, name: str, values: Sequence[Any], layout: Layout) -> None:
+    """Refuse types that no column can hold."""
+    if issubclass(kind, TIMES):
+        problem = (
+            f"holds a date or time ({kind.__name__}), which is neither a number nor a category. "
+            "Turn it into numbers first (seconds since the start, hour of the day, ...)"
+        )
+    elif issubclass(kind, (complex, np.complexfloating)):
+        problem = "holds a complex number. Complex data not supported: pass real and imaginary parts as two columns"
+    elif kind.__hash__ is None:
+        problem = f"holds a {kind.__name__}; a feature argument must be a string or a number"
+    else:
+        return
+    row = next(row for row, value in enumerate(values) if type(value) is kind)
+    raise InputTypeError(f"Column {name!r} {problem} ({layout.where(row)}).")
+
+
+def factorize(values: Sequence[Any]) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
+    """Give the distinct values numbers, in sorted order where they can be sorted; None and NaN get -1."""
+    index: dict[Any, int] = {}
+    first = np.fromiter((index.setdefault(value, len(index)) for value in values), np.int32, len(values))
+    return renumber(first, list(index))
+
+
+def renumber(codes: NDArray[np.int32], keys: list[Any]) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
+    """Sort the keys that codes point into; missing keys get code -1."""
+    kept = [key for key in keys if not is_missing(key)]
+    ordered = sort_values(kept)
+    rank = {key: i for i, key in enumerate(ordered)}
+    new = np.array([-1 if is_missing(key) else rank[key] for key in keys], dtype=np.int32)
+    return (new[codes] if len(keys) else codes), object_array([plain(key) for key in ordered])
+
+
+def sort_values(values: list[Any]) -> list[Any]:
+    """Sort values; by type first if they do not compare, and not at all if even that fails."""
+    try:
+        return sorted(values)
+    except TypeError:
+        pass
+    try:
+        return sorted(values, key=lambda value: (type(value).__name__, value))
+    except TypeError:
+        return values
+
+
+def plain(value: Any) -> Any:
+    """Turn NumPy scalars into Python's, whole floats and booleans into ints: equal categories shall look equal."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    return value
+
+
+def object_array(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Make a 1-D object array, also of tuples and lists."""
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
+def categories_of_numbers(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
+    """Give the distinct numbers of a column codes; NaN gets -1."""
+    distinct, codes = np.unique(values, return_inverse=True)  # NaN sorts last
+    n_real = int(len(distinct) - np.isnan(distinct).sum())
+    return np.where(codes < n_real, codes, -1).astype(np.int32), object_array([plain(value) for value in distinct[:n_real]])
+
+
+def resolve_categorical(categorical_features: Any, names: Sequence[str]) -> set[int]:
+    """Turn ``categorical_features`` (names, indices or mask) into a set of column numbers."""
+    if categorical_features is None or (isinstance(categorical_features, str) and categorical_features == "from_dtype"):
+        return set()
+    if isinstance(categorical_features, TrainedCategories):
+        return {j for j, name in enumerate(names) if name in categorical_features}
+    if isinstance(categorical_features, (str, numbers.Integral)):
+        categorical_features = [categorical_features]
+    wanted = list(categorical_features)
+    n_columns = len(names)
+    if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
+        if len(wanted) != n_columns:
+            raise ParameterError(
+                f"categorical_features is a mask of {len(wanted)} entries but X has {n_columns} dense columns."
+            )
+        return {j for j, on in enumerate(wanted) if on}
+    position = {name: j for j, name in enumerate(names)}
+    chosen = set()
+    for item in wanted:
+        if isinstance(item, numbers.Integral) and not isinstance(item, bool) and -n_columns <= int(item) < n_columns:
+            chosen.add(int(item) % n_columns)
+        elif isinstance(item, str) and item in position:
+            chosen.add(position[item])
+        else:
+            shown = ", ".join(map(repr, names[:10])) + (", ..." if n_columns > 10 else "")
+            raise ParameterError(
+                f"categorical_features names {item!r}, but X has no such column. It has {n_columns} dense "
+                f"column(s): {shown}. Give names, indices from 0 to {n_columns - 1}, or a mask."
+            )
+    return chosen
+
+
+def from_matrix(
+    matrix: NDArray[Any], layout: Layout, form: str, categorical: set[int], names: Sequence[str] | None = None
+) -> SequenceBatch:
+    """Make a batch from one numeric matrix."""
+    names = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names
+    if not categorical:
+        numeric = np.ascontiguousarray(shrink(matrix))
+        schema = BatchSchema(tuple(ColumnSchema(name, "numeric") for name in names), (), form)
+        _refuse_infinity(numeric, names, layout)
+        nothing = np.empty((layout.n_rows, 0), dtype=np.int32)
+        return SequenceBatch(layout.offsets, numeric, nothing, (), None, schema, layout)
+    columns = []
+    for j, name in enumerate(names):
+        values = shrink(matrix[:, j])
+        if j in categorical:
+            columns.append(Column(name, *categories_of_numbers(values), forced=True))
+        else:
+            columns.append(Column(name, values))
+    return assemble(columns, layout, form)
+
+
+def assemble(columns: Sequence[Column], layout: Layout, form: str, extra: Extra | None = None) -> SequenceBatch:
+    """Make a batch from columns (and a sparse part)."""
+    extra = extra or Extra()
+    if not columns and not extra.sparse_names:
+        raise InputError(
+            f"X has no features: 0 feature(s) (shape=({layout.n_rows}, 0)) while a minimum of 1 is required."
+        )
+    numeric_columns = [column for column in columns if column.categories is None]
+    categorical_columns = [column for column in columns if column.categories is not None]
+    narrow = all(column.values.dtype == np.float32 for column in numeric_columns)
+    numeric = np.empty((layout.n_rows, len(numeric_columns)), dtype=np.float32 if narrow else np.float64)
+    for j, column in enumerate(numeric_columns):
+        numeric[:, j] = column.values
+    _refuse_infinity(numeric, [column.name for column in numeric_columns], layout)
+    categorical = np.empty((layout.n_rows, len(categorical_columns)), dtype=np.int32)
+    for j, column in enumerate(categorical_columns):
+        categorical[:, j] = column.values
+    categories = tuple(column.categories for column in categorical_columns if column.categories is not None)
+    schema = BatchSchema(tuple(column.schema for column in columns), extra.sparse_names, form, extra.sequence)
+    return SequenceBatch(layout.offsets, numeric, categorical, categories, extra.sparse, schema, layout)
+
+
+def _refuse_infinity(matrix: NDArray[Any], names: Sequence[str], layout: Layout) -> None:
+    """Refuse infinite values, saying where the first one is."""
+    bad = np.isinf(matrix)
+    if not bad.any():
+        return
+    row, j = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+    raise infinity(names[j], layout.where(row))
+
+
+def infinity(name: str, where: str) -> InputError:
+    """Return the error for an infinite value."""
+    return InputError(
+        f"Input X contains infinity (inf): {where}, column {name!r}. Replace it by NaN (missing) or a finite number."
+    )

@@ -1,0 +1,204 @@
+"""Prediction time: force a batch into the columns and kinds of training.
+
+The readers infer kinds from the data before them, and the data of prediction may look different: a column all missing,
+an indicator never on, a table with its columns in another order. Everything is brought back to the training schema
+here, in one place, or refused with the sequence and position at fault.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError, InputTypeError
+from seqboost.sequences.batch import BatchSchema, ColumnSchema, SequenceBatch
+from seqboost.sequences.columns import Column, Extra, assemble, categories_of_numbers, is_missing
+from seqboost.sequences.sparse import check_sparse
+
+__all__ = ["columns_of", "conform"]
+
+
+def columns_of(batch: SequenceBatch) -> list[Column]:
+    """Return the dense columns of a batch."""
+    columns = []
+    n_numeric = n_categorical = 0
+    for column in batch.schema.columns:
+        if column.kind == "numeric":
+            columns.append(Column(column.name, batch.numeric[:, n_numeric]))
+            n_numeric += 1
+        else:
+            values, categories = batch.categorical[:, n_categorical], batch.categories[n_categorical]
+            columns.append(Column(column.name, values, categories, forced=column.forced))
+            n_categorical += 1
+    return columns
+
+
+def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> SequenceBatch:
+    """Return the batch with exactly the columns and kinds of ``schema``."""
+    given = batch.schema
+    target = replace(schema, form=given.form, sequence=given.sequence or schema.sequence)
+    if (given.columns, given.sparse_names) == (schema.columns, schema.sparse_names):
+        return batch.with_schema(target)
+    by_name = _by_name(given, schema, estimator_name)
+    if not by_name and given.n_features != schema.n_features:
+        raise InputError(
+            f"X has {given.n_features} features, but {estimator_name} is expecting {schema.n_features} features as "
+            f"input: it was trained with the columns {_shown(schema.names)}."
+        )
+    dense: dict[Any, Column] = {}
+    sparse_place: dict[Any, int] = {}
+    for j, column in enumerate(columns_of(batch)):
+        dense[column.name if by_name else j] = column
+    for j, name in enumerate(given.sparse_names):
+        sparse_place[name if by_name else len(given.columns) + j] = j
+    columns = []
+    for j, wanted in enumerate(schema.columns):
+        key = wanted.name if by_name else j
+        source = dense.get(key)
+        if source is None:
+            source = _from_sparse(batch, sparse_place.get(key), absent=np.nan if by_name else 0.0)
+        columns.append(_cast(source, wanted, batch, estimator_name))
+    extra = Extra(sequence=target.sequence)
+    if schema.sparse_names:
+        keys = schema.sparse_names if by_name else range(len(schema.columns), schema.n_features)
+        place = {key: j for j, key in enumerate(keys)}
+        extra = Extra(_sparse_part(batch, place, dense, sparse_place, schema), schema.sparse_names, target.sequence)
+    return assemble(columns, batch.origin, target.form, extra).with_schema(target)
+
+
+def _shown(names: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
+def _by_name(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> bool:
+    """Decide whether columns are matched by name or by position."""
+    if given.named and schema.named:
+        return True
+    if "dicts" in (given.form, schema.form) and given.named != schema.named:
+        was = "named features (dicts)" if schema.named else "columns without names (arrays)"
+        raise InputTypeError(
+            f"{estimator_name} was trained with {was}: {_shown(schema.names)}; X has {_shown(given.names)}. "
+            "Pass X in the form used in training."
+        )
+    if schema.named and not given.named:
+        warnings.warn(
+            f"X does not have valid feature names, but {estimator_name} was fitted with feature names; "
+            "columns are matched by position",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif given.named:
+        warnings.warn(
+            f"X has feature names, but {estimator_name} was fitted without feature names; "
+            "columns are matched by position",
+            UserWarning,
+            stacklevel=4,
+        )
+    return False
+
+
+def _from_sparse(batch: SequenceBatch, place: int | None, absent: float) -> Column:
+    """Make a dense numeric column from a sparse one (or from none)."""
+    values = np.full(batch.n_rows, np.nan if place is None else absent)
+    if place is not None and batch.sparse is not None:
+        column = batch.sparse[:, [place]].tocoo()
+        values[column.coords[0]] = column.data
+    return Column("", values)
+
+
+def _cast(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_name: str) -> Column:
+    """Give a column the kind it had in training."""
+    if wanted.kind == "numeric":
+        if source.categories is None:
+            return Column(wanted.name, source.values)
+        return Column(wanted.name, _numbers(source, wanted.name, batch, estimator_name))
+    if source.categories is not None:
+        if not wanted.forced:
+            _refuse_numbers(source, wanted.name, batch, estimator_name)
+        return Column(wanted.name, source.values, source.categories, wanted.forced)
+    if wanted.forced:
+        return Column(wanted.name, *categories_of_numbers(source.values), forced=True)
+    present = ~np.isnan(source.values)
+    if present.any():
+        row = int(np.argmax(present))
+        raise _number_for_category(wanted.name, source.values[row].item(), batch.where(row), estimator_name)
+    return Column(wanted.name, np.full(batch.n_rows, -1, dtype=np.int32), np.empty(0, dtype=object))
+
+
+def _refuse_numbers(source: Column, name: str, batch: SequenceBatch, estimator_name: str) -> None:
+    """Refuse numeric categories (of a column declared categorical only now) where training had strings."""
+    assert source.categories is not None
+    for code, value in enumerate(source.categories):
+        if isinstance(value, (int, float)) and not is_missing(value):
+            row = int(np.argmax(source.values == code))
+            raise _number_for_category(name, value, batch.where(row), estimator_name)
+
+
+def _number_for_category(name: str, value: Any, where: str, estimator_name: str) -> InputError:
+    return InputError(
+        f"Column {name!r} was categorical (strings) when {estimator_name} was trained, but {where} holds the number "
+        f"{value!r}. Pass strings, or name the column in categorical_features when training."
+    )
+
+
+def _numbers(source: Column, name: str, batch: SequenceBatch, estimator_name: str) -> NDArray[np.float64]:
+    """Read the categories of a column as numbers, as far as they are numbers written out."""
+    assert source.categories is not None
+    numbers = np.full(len(source.categories) + 1, np.nan)  # code -1 points to the spare last entry
+    for code, value in enumerate(source.categories):
+        try:
+            numbers[code] = float(value)
+        except (TypeError, ValueError):
+            row = int(np.argmax(source.values == code))
+            raise InputError(
+                f"Column {name!r} was numeric when {estimator_name} was trained, but {batch.where(row)} holds "
+                f"{value!r}. Pass a number, or NaN or None for missing."
+            ) from None
+    return numbers[source.values]
+
+
+def _sparse_part(
+    batch: SequenceBatch,
+    place: dict[Any, int],
+    dense: dict[Any, Column],
+    sparse_place: dict[Any, int],
+    schema: BatchSchema,
+) -> sp.csr_array:
+    """Collect the sparse columns of training from sparse and dense columns of the batch."""
+    rows: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
+    columns: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
+    data: list[NDArray[Any]] = [np.empty(0, dtype=np.float32)]
+
+    def add(at: NDArray[Any], where: Any, values: Any) -> None:
+        rows.append(at)
+        columns.append(np.broadcast_to(np.asarray(where, dtype=np.int64), at.shape))
+        data.append(np.broadcast_to(np.asarray(values, dtype=np.float32), at.shape))
+
+    if batch.sparse is not None:
+        target = np.full(batch.sparse.shape[1], -1, dtype=np.int64)
+        for key, j in sparse_place.items():
+            target[j] = place.get(key, -1)
+        entries = batch.sparse.tocoo()
+        where = target[entries.coords[1]]
+        known = where >= 0
+        add(entries.coords[0][known], where[known], entries.data[known])
+    absent_if_missing = batch.schema.form == "dicts"
+    for key, column in dense.items():
+        if key in place:
+            values = column.values
+            if column.categories is not None:
+                values = _numbers(column, str(schema.names[place[key]]), batch, "the model")
+            at = np.flatnonzero((values != 0) & ~(np.isnan(values) if absent_if_missing else False))
+            add(at, place[key], values[at])
+        elif column.categories is not None:  # a key that held lists of strings in training holds single strings now
+            target = np.array([place.get(f"{key}={value}", -1) for value in column.categories] + [-1], dtype=np.int64)
+            at = np.flatnonzero(target[column.values] >= 0)
+            add(at, target[column.values[at]], 1.0)
+    shape = (batch.n_rows, len(place))
+    entries = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
+    return check_sparse(sp.csr_array(entries, shape=shape, dtype=np.float32), schema.sparse_names, batch.origin)

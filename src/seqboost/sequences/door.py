@@ -1,0 +1,329 @@
+"""The one door: any object a user may call "sequences" -> SequenceBatch.
+
+Looked at in this order: a batch; a table; a sparse matrix; an array; any iterable of sequences. What a sequence is
+follows from its type (2-D array, sparse matrix, table, string) or from the types of its elements (dicts, sets, rows,
+scalars).
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError, InputTypeError
+from seqboost.sequences.arrays import check_dtype, read_arrays, read_matrix, read_rows, unmask
+from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch
+from seqboost.sequences.columns import (
+    Column,
+    Extra,
+    TrainedCategories,
+    assemble,
+    categories_of_numbers,
+    is_number_type,
+    resolve_categorical,
+)
+from seqboost.sequences.conform import columns_of, conform
+from seqboost.sequences.records import read_dicts, read_tags
+from seqboost.sequences.sparse import read_sparse
+from seqboost.sequences.symbols import read_numbers, read_scalars, read_strings
+from seqboost.sequences.tables import is_table, read_table, read_table_list
+
+__all__ = ["as_batch"]
+
+EXPECTED = (
+    "Expected a list of sequences (2-D arrays, sparse matrices, lists of dicts, lists of scalars, or strings), "
+    "or one table with its sequence column named"
+)
+
+
+def as_batch(
+    X: Any,
+    *,
+    sequence: Any = None,
+    categorical_features: Any = None,
+    schema: BatchSchema | None = None,
+    estimator_name: str = "TreeCRF",
+) -> SequenceBatch:
+    """Turn the user's object into a :class:`SequenceBatch`.
+
+    Parameters
+    ----------
+    X : object
+        * a list (or iterator, object array, 3-D array) of sequences: 2-D arrays with a row per position; sparse
+          matrices; tables; lists of dicts; lists of sets or lists of strings; lists of tuples or lists of values
+          (rows); lists of scalars; strings (each character a position);
+        * one table (pandas, polars, pyarrow, ...) with its ``sequence`` column named;
+        * one 2-D array, sparse matrix or table without ``sequence``: *flat*, each row a sequence of one position;
+        * a :class:`SequenceBatch`.
+    sequence : str, default=None
+        Column of the table that tells the sequences apart.
+    categorical_features : list of names or indices, or mask, default=None
+        Columns of numbers to be taken as categories. Strings are always categories.
+    schema : BatchSchema, default=None
+        Columns and kinds to be forced (those of training).
+    estimator_name : str, default="TreeCRF"
+        Name used in messages.
+
+    Returns
+    -------
+    SequenceBatch
+        The sequences.
+
+    Examples
+    --------
+    >>> as_batch([[{"word": "the", "length": 3}, {"word": "cat", "length": 3}], [{"word": "go", "length": 2}]])
+    SequenceBatch(2 sequences, 3 positions, 1 numeric, 1 categorical, 0 sparse)
+    """
+    if isinstance(X, SequenceBatch):
+        batch = X if schema is not None else _force(X, categorical_features)
+        return batch if schema is None else conform(batch, schema, estimator_name)
+    if schema is not None:
+        categorical_features = TrainedCategories(column.name for column in schema.columns if column.forced)
+        sequence = schema.sequence if sequence is None else sequence
+    if is_table(X):
+        if sequence is None:
+            _warn_flat(schema, "Name the column that tells the sequences apart: sequence='...'")
+        batch = read_table(X, sequence, categorical_features, schema, estimator_name)
+    else:
+        if sequence is not None and schema is None:
+            raise InputTypeError(
+                f"sequence={sequence!r} names a column of a table, but X is a {type(X).__name__}. "
+                "Leave sequence out, or pass a table (pandas, polars, pyarrow)."
+            )
+        batch = _read(X, categorical_features, schema, estimator_name)
+    return batch if schema is None else conform(batch, schema, estimator_name)
+
+
+def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
+    """Turn numeric columns of a ready batch into categories."""
+    chosen = resolve_categorical(categorical_features, [column.name for column in batch.schema.columns])
+    if all(batch.schema.columns[j].kind == "categorical" for j in chosen):
+        return batch
+    columns = [
+        Column(column.name, *categories_of_numbers(column.values), forced=True)
+        if j in chosen and column.categories is None
+        else column
+        for j, column in enumerate(columns_of(batch))
+    ]
+    extra = Extra(batch.sparse, batch.schema.sparse_names, batch.schema.sequence)
+    return assemble(columns, batch.origin, batch.schema.form, extra)
+
+
+def _warn_flat(schema: BatchSchema | None, how: str) -> None:
+    """Warn that a matrix is taken as one-position sequences, unless training already did."""
+    if schema is None or schema.form != "flat":
+        warnings.warn(
+            "X is one 2-D table of rows: each row is taken as a sequence of one position, so labels do not influence "
+            f"each other. {how}.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _read(X: Any, categorical_features: Any, schema: BatchSchema | None, estimator_name: str) -> SequenceBatch:
+    """Read anything but a table or a batch."""
+    _refuse(X)
+    if sp.issparse(X):
+        _warn_flat(schema, "If X is one sequence, pass [X]")
+        layout = _flat_layout(X.shape)
+        return read_sparse([X], layout, "flat", categorical_features)
+    if not isinstance(X, (list, tuple)) and (isinstance(X, np.ndarray) or hasattr(X, "__array__")):
+        array = unmask(X)
+        check_dtype(array, "X")
+        if array.ndim == 2 and not _holds_containers(array):
+            _warn_flat(schema, "If X is one sequence, pass [X]")
+            return read_matrix(array, _flat_layout(array.shape), "flat", categorical_features)
+        if array.ndim == 0:
+            raise InputTypeError(f"X is a single value. {EXPECTED}.")
+        if array.ndim > 3:
+            raise InputError(f"X has {array.ndim} dimensions; expected at most 3 (sequences, positions, features).")
+        if array.ndim == 1 and array.dtype.kind in "biuf":
+            raise _one_dimensional(f"array={array}")
+        X = list(array)
+    elif not isinstance(X, Iterable):
+        raise InputTypeError(f"X is a {type(X).__name__}. {EXPECTED}.")
+    return _read_list(list(X), categorical_features, schema, estimator_name)
+
+
+def _refuse(X: Any) -> None:
+    """Refuse objects that are not a list of sequences, saying how to wrap them."""
+    if isinstance(X, (str, bytes)):
+        raise InputTypeError(f"X is a single string. {EXPECTED}. For one sequence of characters pass [X].")
+    if isinstance(X, Mapping):
+        raise InputTypeError(
+            f"X is a {type(X).__name__}. {EXPECTED}. For one sequence of one position pass [[X]]; "
+            "for columns make a table."
+        )
+    if isinstance(X, (set, frozenset)):
+        raise InputTypeError(f"X is a {type(X).__name__}, which has no order. {EXPECTED}.")
+    if X is None or (np.isscalar(X) and not isinstance(X, str)):
+        raise InputTypeError(f"X is {X!r}, a {type(X).__name__}. {EXPECTED}.")
+
+
+def _flat_layout(shape: tuple[int, ...]) -> Layout:
+    if shape[0] == 0:
+        raise InputError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+    return Layout.from_lengths(np.ones(shape[0], dtype=np.int64), "flat")
+
+
+def _one_dimensional(what: str) -> InputError:
+    return InputError(
+        f"Expected a list of sequences or a 2D array, got 1D numbers instead ({what:.60}). Reshape your data: "
+        "pass [X] if X is one sequence of numbers, X.reshape(-1, 1) if each number is a sequence of its own, "
+        "or X.reshape(1, -1) if X is a single position."
+    )
+
+
+def _holds_containers(array: NDArray[Any]) -> bool:
+    """Tell whether a 2-D object array holds dicts, sets or lists: then its rows are sequences of them."""
+    if array.dtype.kind != "O" or array.size == 0:
+        return False
+    containers = (Mapping, set, frozenset, list, tuple, np.ndarray)
+    return all(issubclass(kind, containers) for kind in set(map(type, array.flat)))
+
+
+def _read_list(
+    sequences: list[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
+) -> SequenceBatch:
+    """Read a list of sequences by the kind of its members."""
+    sequences, kinds = _normalise(sequences)
+    found = set(kinds)
+    if found == {"matrix", "elements"}:
+        sequences, kinds = _rows_to_matrices(sequences, kinds)
+        found = set(kinds)
+    if not found:
+        Layout.from_lengths([])
+    if len(found) > 1:
+        i = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
+        raise InputTypeError(
+            f"X mixes kinds of sequences: X[0] is {KINDS[kinds[0]]} but X[{i}] is {KINDS[kinds[i]]}. "
+            "All sequences must have the same form."
+        )
+    kind = kinds[0]
+    if kind == "matrix":
+        return read_arrays(sequences, categorical_features)
+    if kind == "sparse":
+        layout = Layout.from_lengths([matrix.shape[0] for matrix in sequences])
+        return read_sparse(sequences, layout, "sparse", categorical_features)
+    if kind == "table":
+        return read_table_list(sequences, categorical_features, schema, estimator_name)
+    if kind == "string":
+        return read_strings(sequences, categorical_features)
+    if kind == "scalar":
+        raise _one_dimensional(f"X[0]={sequences[0]!r}")
+    if all(isinstance(sequence, np.ndarray) and sequence.dtype.kind in "biuf" for sequence in sequences):
+        return read_numbers(sequences, categorical_features)
+    return _read_elements(sequences, categorical_features)
+
+
+KINDS = {
+    "matrix": "a 2-D array",
+    "sparse": "a sparse matrix",
+    "table": "a table",
+    "string": "a string",
+    "scalar": "a single value",
+    "elements": "a list of elements",
+}
+
+
+def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
+    """Name the kind of each sequence; arrays are unwrapped, other iterables become lists."""
+    kinds: list[str] = []
+    normal: list[Any] = []
+    for i, item in enumerate(sequences):
+        kind = "elements"
+        if isinstance(item, (list, tuple)):
+            pass
+        elif isinstance(item, str):
+            kind = "string"
+        elif sp.issparse(item):
+            kind = "sparse"
+        elif is_table(item):
+            kind = "table"
+        elif item is None or isinstance(item, numbers.Number) or np.isscalar(item):
+            kind = "scalar"
+        elif isinstance(item, np.ndarray) or hasattr(item, "__array__"):
+            item = unmask(item)
+            kind = {0: "scalar", 1: "elements", 2: "matrix"}.get(item.ndim, "")
+            if not kind:
+                raise InputError(f"X[{i}] has {item.ndim} dimensions; expected 2 (positions, features).")
+            if kind == "elements":
+                check_dtype(item, f"X[{i}]")
+        elif isinstance(item, (Mapping, set, frozenset)):
+            raise InputTypeError(
+                f"X[{i}] is a {type(item).__name__}, not a sequence. A sequence is a list of positions: "
+                f"pass [X] if X is one sequence, or [[...]] around a single position."
+            )
+        elif isinstance(item, SequenceBatch) or not isinstance(item, Iterable):
+            raise InputTypeError(f"X[{i}] is a {type(item).__name__}, which is not understood. {EXPECTED}.")
+        else:
+            item = list(item)
+        kinds.append(kind)
+        normal.append(item)
+    return normal, kinds
+
+
+def _rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any], list[str]]:
+    """Turn lists of rows into matrices where they stand beside matrices."""
+    for i, kind in enumerate(kinds):
+        rows = sequences[i]
+        if kind == "elements" and len(rows) and all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
+            if len(set(map(len, rows))) > 1:
+                raise InputError(f"The positions of X[{i}] do not all have the same number of features.")
+            sequences[i] = np.array([list(row) for row in rows], dtype=object)
+            kinds[i] = "matrix"
+    return sequences, kinds
+
+
+def _read_elements(sequences: list[Any], categorical_features: Any) -> SequenceBatch:
+    """Read sequences given as lists of elements, by the kind of the elements."""
+    layout = Layout.from_lengths([len(sequence) for sequence in sequences])
+    elements = list(chain.from_iterable(s.tolist() if isinstance(s, np.ndarray) else s for s in sequences))
+    types = set(map(type, elements))
+    forms = {kind: _element_form(kind) for kind in types}
+    found = set(forms.values()) - {"none"}
+    if found == {"dict"}:
+        return read_dicts(elements, layout, categorical_features)
+    if found <= {"set", "list"} and found and type(None) not in types and _all_strings(elements):
+        return read_tags(elements, layout)
+    if found <= {"row", "list"} and found and type(None) not in types:
+        return read_rows(elements, layout, categorical_features)
+    if found <= {"scalar"}:
+        return read_scalars(elements, layout, categorical_features)
+    row = next((r for r, e in enumerate(elements) if forms[type(e)] not in (forms[type(elements[0])], "none")), 0)
+    raise InputTypeError(
+        f"The elements of a sequence must all be of one kind (dicts, sets of strings, rows or scalars), but "
+        f"{layout.where(row)} holds a {type(elements[row]).__name__} and {layout.where(0)} a "
+        f"{type(elements[0]).__name__}. "
+        "In a row each argument must be a string or a number."
+    )
+
+
+def _element_form(kind: type) -> str:
+    """Name what an element of a type is."""
+    if kind is type(None):
+        return "none"
+    if issubclass(kind, Mapping):
+        return "dict"
+    if issubclass(kind, (set, frozenset)):
+        return "set"
+    if issubclass(kind, list):
+        return "list"
+    if issubclass(kind, (tuple, np.ndarray)):
+        return "row"
+    if is_number_type(kind) or kind.__hash__ is not None:
+        return "scalar"
+    return "other"
+
+
+def _all_strings(elements: list[Any]) -> bool:
+    """Tell whether all members of all elements are strings (and there is at least one)."""
+    members = set(map(type, chain.from_iterable(elements)))
+    return bool(members) and all(issubclass(kind, str) for kind in members)

@@ -1,0 +1,227 @@
+"""Dicts and sets -> batch.
+
+A key makes one column: strings -> categorical, numbers and booleans -> numeric. A key whose every value is True (or 1)
+is an *indicator* and lives in the sparse part, where absent simply means absent; so do the members of lists and sets,
+as ``"key=member"`` (or ``"member"`` if the position itself is a set).
+
+The reader never loops over a dict's items in Python: it lays all keys and all values end to end, numbers the keys,
+and sorts by key, so that each column is one slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputTypeError
+from seqboost.sequences.batch import Layout, SequenceBatch
+from seqboost.sequences.columns import (
+    Column,
+    Extra,
+    assemble,
+    infer_column,
+    is_missing,
+    is_number_type,
+    resolve_categorical,
+)
+from seqboost.sequences.sparse import check_sparse
+
+__all__ = ["MULTIPLE", "indicator_matrix", "read_dicts", "read_tags"]
+
+MULTIPLE = (list, tuple, set, frozenset, np.ndarray)
+MANY_KEYS = 256  # beyond so many numeric keys, rare ones go to the sparse part instead of filling memory with NaN
+RARE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class _Items:
+    """All items of all dicts, sorted by key (then by row)."""
+
+    names: list[str]
+    starts: NDArray[np.int64]  # (n_keys + 1,) items of key j are starts[j]..starts[j+1]-1
+    rows: NDArray[np.int64]  # (n_items,)
+    values: NDArray[np.object_]  # (n_items,)
+
+    def of(self, j: int) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+        """Return rows and values of one key."""
+        span = slice(self.starts[j], self.starts[j + 1])
+        return self.rows[span], self.values[span]
+
+
+def read_dicts(dicts: Sequence[Any], layout: Layout, categorical_features: Any) -> SequenceBatch:
+    """Read one dict per position (None = a position where everything is missing)."""
+    items = _collect(dicts)
+    forced = resolve_categorical(categorical_features, items.names)
+    indicator, multiple = _kinds(items)
+    indicator[list(forced)] = False
+    multiple[list(forced)] = False
+    sparse_rows: list[NDArray[np.int64]] = []
+    sparse_names: list[str] = []
+    sparse_values: list[NDArray[Any]] = []
+
+    def add_sparse(rows: Any, names: list[str], values: Any) -> None:
+        sparse_rows.append(np.asarray(rows, dtype=np.int64))
+        sparse_names.extend(names)
+        sparse_values.append(np.asarray(values, dtype=np.float32))
+
+    columns = []
+    for j in np.flatnonzero(~indicator).tolist():
+        rows, values = items.of(j)
+        if multiple[j]:
+            add_sparse(*_members(items.names[j], rows, values, layout))
+        else:
+            columns.append(_column(items.names[j], rows, values, layout, j in forced))
+    columns = _move_rare(columns, layout, add_sparse)
+    _add_indicators(items, indicator, add_sparse)
+    extra = Extra()
+    if sparse_rows:
+        rows, values = np.concatenate(sparse_rows), np.concatenate(sparse_values)
+        extra = Extra(*indicator_matrix(rows, sparse_names, values, layout))
+    return assemble(columns, layout, "dicts", extra)
+
+
+def _collect(dicts: Sequence[Any]) -> _Items:
+    """Lay keys and values end to end and sort them by key, keys in order of first appearance."""
+    if set(map(type, dicts)) != {dict}:
+        dicts = [{} if row is None else dict(row) for row in dicts]
+    counts = np.fromiter(map(len, dicts), np.int64, len(dicts))
+    n_items = int(counts.sum())
+    keys = list(chain.from_iterable(dicts))
+    index = {key: j for j, key in enumerate(dict.fromkeys(keys))}
+    small = np.int16 if len(index) < 2**15 else np.int32  # NumPy sorts 16-bit integers by radix
+    key_of = np.fromiter(map(index.__getitem__, keys), small, n_items)
+    values = np.fromiter(chain.from_iterable(map(dict.values, dicts)), object, n_items)
+    order = np.argsort(key_of, kind="stable")
+    starts = np.zeros(len(index) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(key_of, minlength=len(index)), out=starts[1:])
+    rows = np.repeat(np.arange(len(dicts)), counts)[order]
+    return _Items([str(key) for key in index], starts, rows, values[order])
+
+
+def _kinds(items: _Items) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which keys are indicators (always True) and which have lists or sets as values."""
+    n_keys = len(items.names)
+    types = set(map(type, items.values))
+    containers = tuple(kind for kind in types if issubclass(kind, MULTIPLE))
+    multiple = np.zeros(n_keys, dtype=bool)
+    scalar = items.values
+    if containers:
+        held = np.fromiter((kind in containers for kind in map(type, items.values)), bool, len(items.values))
+        multiple = _any_of_key(held, items)
+        scalar = items.values.copy()
+        scalar[held] = False  # lists must not meet ==
+    truths = [kind for kind in types if is_number_type(kind)]
+    if not truths:
+        return np.zeros(n_keys, dtype=bool), multiple
+    is_true = np.fromiter((value is True for value in scalar), bool, len(scalar))
+    if truths != [bool]:
+        is_true |= np.fromiter(
+            (value == 1 if type(value) in truths else False for value in scalar), bool, len(scalar)
+        )
+    maybe = _any_of_key(is_true, items)
+    gone = ~is_true
+    for j in np.flatnonzero(maybe).tolist():  # None and NaN do not speak against an indicator
+        span = slice(items.starts[j], items.starts[j + 1])
+        if gone[span].any():
+            gone[span] = [not ok and not is_missing(v) for ok, v in zip(is_true[span], scalar[span], strict=True)]
+    return maybe & ~_any_of_key(gone, items), multiple
+
+
+def _any_of_key(flags: NDArray[np.bool_], items: _Items) -> NDArray[np.bool_]:
+    """Tell for each key whether any of its items is flagged (every key has an item)."""
+    if not len(items.names):
+        return np.zeros(0, dtype=bool)
+    return np.logical_or.reduceat(flags, items.starts[:-1])
+
+
+def _column(name: str, rows: NDArray[np.int64], values: NDArray[np.object_], layout: Layout, forced: bool) -> Column:
+    """Spread a key's values over all rows."""
+    if len(rows) < layout.n_rows:
+        spread = np.full(layout.n_rows, None, dtype=object)
+        spread[rows] = values
+        values = spread
+    for row, value in enumerate(values) if any(issubclass(kind, Mapping) for kind in set(map(type, values))) else ():
+        if isinstance(value, Mapping):
+            raise InputTypeError(
+                f"The value of {name!r} at {layout.where(row)} is itself a dict. Flatten it into keys of its own, "
+                f"for example {{'{name}:{next(iter(value), 'key')}': ...}}."
+            )
+    return infer_column(name, values.tolist(), layout, forced=forced)
+
+
+def _members(
+    name: str, rows: NDArray[np.int64], values: NDArray[np.object_], layout: Layout
+) -> tuple[list[int], list[str], list[float]]:
+    """Turn lists and sets of strings into indicators ``"key=member"``; a lone string counts as a list of one."""
+    at: list[int] = []
+    names: list[str] = []
+    data: list[float] = []
+    for row, value in zip(rows.tolist(), values, strict=True):
+        if is_missing(value):
+            continue
+        for member in value if isinstance(value, MULTIPLE) else (value,):
+            if not isinstance(member, str):
+                raise InputTypeError(
+                    f"The value of {name!r} at {layout.where(row)} is a {type(value).__name__} that holds "
+                    f"{member!r}; lists and sets in dicts must hold strings. Give each number a key of its own."
+                )
+            at.append(row)
+            names.append(f"{name}={member}")
+            data.append(1.0)
+    return at, names, data
+
+
+def _move_rare(columns: list[Column], layout: Layout, add_sparse: Any) -> list[Column]:
+    """Move numeric keys that few rows have to the sparse part, if there are many numeric keys."""
+    if sum(column.categories is None for column in columns) <= MANY_KEYS:
+        return columns
+    kept = []
+    for column in columns:
+        rows = np.flatnonzero(~np.isnan(column.values)) if column.categories is None else np.empty(0)
+        if column.categories is None and len(rows) < RARE * layout.n_rows:
+            add_sparse(rows, [column.name] * len(rows), column.values[rows])
+        else:
+            kept.append(column)
+    return kept
+
+
+def _add_indicators(items: _Items, indicator: NDArray[np.bool_], add_sparse: Any) -> None:
+    """Add all indicator keys at once; a None or NaN stays as an explicit NaN."""
+    key_of = np.repeat(np.arange(len(items.names)), np.diff(items.starts))
+    chosen = indicator[key_of]
+    if not chosen.any():
+        return
+    values = np.array(items.values[chosen].tolist(), dtype=np.float32)
+    add_sparse(items.rows[chosen], list(map(items.names.__getitem__, key_of[chosen].tolist())), values)
+
+
+def indicator_matrix(
+    rows: NDArray[np.int64], names: list[str], values: NDArray[Any], layout: Layout
+) -> tuple[sp.csr_array, tuple[str, ...]]:
+    """Build the sparse part from (row, name, value); columns sorted by name, a repeated (row, name) counts once."""
+    ordered = sorted(set(names))
+    index = {name: j for j, name in enumerate(ordered)}
+    columns = np.fromiter(map(index.__getitem__, names), np.int64, len(names))
+    place = rows * len(ordered) + columns
+    if len(place) and (np.diff(place) <= 0).any():
+        place, first = np.unique(place, return_index=True)
+        rows, columns, values = rows[first], columns[first], values[first]
+    sparse = sp.csr_array(
+        (np.asarray(values, dtype=np.float32), (rows, columns)), shape=(layout.n_rows, len(ordered)), dtype=np.float32
+    )
+    return check_sparse(sparse, ordered, layout), tuple(ordered)
+
+
+def read_tags(tags: Sequence[Any], layout: Layout) -> SequenceBatch:
+    """Read one set (or list) of strings per position: each string is an indicator."""
+    counts = np.fromiter(map(len, tags), np.int64, len(tags))
+    rows = np.repeat(np.arange(len(tags)), counts)
+    names = list(chain.from_iterable(tags))
+    sparse, ordered = indicator_matrix(rows, names, np.ones(len(names), dtype=np.float32), layout)
+    return assemble([], layout, "dicts", Extra(sparse, ordered))

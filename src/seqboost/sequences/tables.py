@@ -1,0 +1,176 @@
+"""Tables (pandas, polars, pyarrow, ... through narwhals) -> batch.
+
+narwhals is imported only when a table comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError, InputTypeError
+from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch
+from seqboost.sequences.columns import (
+    Column,
+    Extra,
+    assemble,
+    categories_of_numbers,
+    factorize,
+    infer_column,
+    is_missing,
+    resolve_categorical,
+    shrink,
+)
+
+__all__ = ["is_table", "read_table", "read_table_list"]
+
+LIBRARIES = {"pandas", "polars", "pyarrow", "narwhals", "modin", "cudf", "ibis", "duckdb", "dask", "pyspark"}
+
+
+def is_table(X: Any) -> bool:
+    """Tell whether an object is a table, without importing any table library."""
+    if hasattr(X, "__narwhals_dataframe__") or hasattr(X, "__narwhals_lazyframe__"):
+        return True
+    return type(X).__module__.partition(".")[0] in LIBRARIES and hasattr(X, "columns")
+
+
+def _frame(X: Any) -> Any:
+    """Return a narwhals DataFrame."""
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(X)
+    except TypeError as error:
+        raise InputTypeError(f"A table of type {type(X).__name__} is not understood: {error}") from None
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+
+
+def read_table(
+    X: Any, sequence: Any, categorical_features: Any, schema: BatchSchema | None, estimator_name: str
+) -> SequenceBatch:
+    """Read one table; rows with the same value in the column ``sequence`` are one sequence, in the order of the rows.
+
+    Without ``sequence`` each row is a sequence of its own (form "flat").
+    """
+    frame = _frame(X)
+    if frame.shape[0] == 0:
+        raise InputError(
+            f"Found array with 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required: the table is empty."
+        )
+    if sequence is None:
+        layout, order = Layout.from_lengths(np.ones(frame.shape[0], dtype=np.int64), "flat"), None
+    else:
+        layout = _layout(frame, sequence)
+        order = layout.table_rows
+    chosen = _choose(list(frame.columns), sequence, schema, estimator_name)
+    form, name = ("flat", None) if sequence is None else ("table", str(sequence))
+    return _read([frame], chosen, order, layout, form, categorical_features, name)
+
+
+def read_table_list(
+    tables: Sequence[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
+) -> SequenceBatch:
+    """Read a list of tables, one per sequence."""
+    frames = [_frame(table) for table in tables]
+    layout = Layout.from_lengths([frame.shape[0] for frame in frames])
+    chosen = _choose(list(frames[0].columns), None, schema, estimator_name)
+    for i, frame in enumerate(frames):
+        lacking = [name for name in chosen if name not in frame.columns]
+        if lacking:
+            raise InputError(f"X[{i}] lacks the column(s) {lacking}, which X[0] has; all tables need the same columns.")
+    return _read(frames, chosen, None, layout, "table", categorical_features, None)
+
+
+def _choose(present: list[Any], sequence: Any, schema: BatchSchema | None, estimator_name: str) -> list[Any]:
+    """Choose the feature columns: all but the sequence column, or those of training."""
+    features = [name for name in present if sequence is None or name != sequence]
+    if schema is None or not schema.named or schema.form == "dicts":
+        return features
+    known = {str(name): name for name in features}
+    lacking = [column.name for column in schema.columns if column.name not in known]
+    if lacking:
+        raise InputError(
+            f"X lacks the column(s) {', '.join(map(repr, lacking))} that {estimator_name} was trained with. "
+            "The feature names should match those that were passed during fit."
+        )
+    return [known[column.name] for column in schema.columns]
+
+
+def _layout(frame: Any, sequence: Any) -> Layout:
+    """Find the sequences of a table, in order of first appearance."""
+    if sequence not in frame.columns:
+        raise InputError(
+            f"sequence={sequence!r} names no column of the table. Its columns are {list(frame.columns)}; "
+            "sequence must name the one that tells the sequences apart."
+        )
+    ids = frame.get_column(sequence).to_list()
+    index: dict[Any, int] = {}
+    codes = np.fromiter((index.setdefault(value, len(index)) for value in ids), np.int64, len(ids))
+    if any(map(is_missing, index)):
+        row = next(row for row, value in enumerate(ids) if is_missing(value))
+        raise InputError(
+            f"The sequence column {sequence!r} is missing in row {row} of the table; "
+            "every row must belong to a sequence."
+        )
+    order = np.argsort(codes, kind="stable")
+    return Layout.from_lengths(np.bincount(codes, minlength=len(index)), "table", order)
+
+
+def _read(
+    frames: Sequence[Any],
+    chosen: Sequence[Any],
+    order: NDArray[np.int64] | None,
+    layout: Layout,
+    form: str,
+    categorical_features: Any,
+    sequence: str | None,
+) -> SequenceBatch:
+    """Read the chosen columns of one or more frames."""
+    names = [str(name) for name in chosen]
+    forced = resolve_categorical(categorical_features, names)
+    columns = [
+        _column(name, [frame.get_column(key) for frame in frames], order, layout, j in forced)
+        for j, (name, key) in enumerate(zip(names, chosen, strict=True))
+    ]
+    return assemble(columns, layout, form, Extra(sequence=sequence))
+
+
+def _column(
+    name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, layout: Layout, forced: bool
+) -> Column:
+    """Read one column, given in parts, and put it in the order of the batch."""
+    import narwhals as nw
+
+    for dtype in {part.dtype for part in parts}:
+        if dtype.is_temporal():
+            raise InputTypeError(
+                f"Column {name!r} holds dates or times ({dtype}), which are neither numbers nor categories. "
+                "Turn it into numbers first (seconds since the start, hour of the day, ...) or drop it."
+            )
+        if dtype.is_nested():
+            raise InputTypeError(f"Column {name!r} has the nested type {dtype}; expected numbers, strings or booleans.")
+    if all(part.dtype.is_numeric() or part.dtype == nw.Boolean for part in parts):
+        numbers = np.concatenate([_numbers(part) for part in parts])
+        numbers = numbers if order is None else numbers[order]
+        return Column(name, *categories_of_numbers(numbers), forced=True) if forced else Column(name, numbers)
+    values: list[Any] = list(chain.from_iterable(part.to_list() for part in parts))
+    if order is not None:
+        values = list(map(values.__getitem__, order.tolist()))
+    if any(part.dtype in (nw.Categorical, nw.Enum) for part in parts):
+        codes, categories = factorize(values)
+        return Column(name, codes, categories, forced=not all(isinstance(value, str) for value in categories))
+    if all(part.dtype == nw.String for part in parts):
+        return Column(name, *factorize(values), forced=forced)
+    return infer_column(name, values, layout, forced=forced)
+
+
+def _numbers(part: Any) -> NDArray[Any]:
+    """Return a numeric or boolean series as floats, nulls as NaN."""
+    values = part.to_numpy()
+    if values.dtype.kind in "biuf" and not (values.dtype.kind != "f" and part.null_count()):
+        return shrink(values)
+    return np.array([np.nan if is_missing(value) else value for value in part.to_list()], dtype=np.float64)

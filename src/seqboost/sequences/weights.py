@@ -1,0 +1,99 @@
+"""Weights of sequences and of labels."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError, ParameterError
+from seqboost.sequences.batch import SequenceBatch
+
+__all__ = ["class_weights", "sequence_weights"]
+
+
+def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.float64]:
+    """Return one weight per sequence; weight 2 counts a sequence twice.
+
+    Parameters
+    ----------
+    sample_weight : array-like, shape (n_sequences,), number or None
+        None means one for every sequence.
+    batch : SequenceBatch
+        The sequences.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_sequences,)
+        Weights: finite, not negative, not all zero.
+    """
+    if sample_weight is None:
+        return np.ones(batch.n_sequences)
+    if isinstance(sample_weight, numbers.Number):
+        sample_weight = np.full(batch.n_sequences, sample_weight)
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight must hold one number for each sequence.") from None
+    if weights.ndim != 1:
+        raise InputError(f"Sample weights must be 1D array or scalar, got an array of shape {weights.shape}.")
+    if len(weights) != batch.n_sequences:
+        raise InputError(
+            f"sample_weight has {len(weights)} weights but X has {batch.n_sequences} sequences; "
+            "expected one weight for each sequence."
+        )
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise InputError(
+            f"sample_weight[{i}] is {weights[i]}; weights must be finite (no NaN, no inf) and not negative."
+        )
+    if not weights.any():
+        raise InputError("All sample weights are zero; at least one sequence needs a positive sample_weight.")
+    return weights
+
+
+def class_weights(class_weight: Any, classes: Any, codes: Any) -> NDArray[np.float64]:
+    """Return one weight per label.
+
+    Parameters
+    ----------
+    class_weight : {"balanced"}, dict or None
+        ``"balanced"`` gives label k the weight n / (K * n_k), where n_k of the n observed labels are k, as
+        scikit-learn does. A dict gives weights by label; labels it does not name weigh 1.
+    classes : array-like, shape (n_labels,)
+        The labels.
+    codes : ndarray of int, shape (n_rows,)
+        Codes of the labels; negative = unobserved.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_labels,)
+        Weights, all positive.
+    """
+    classes = np.asarray(classes)
+    n_labels = len(classes)
+    weights = np.ones(n_labels)
+    if class_weight is None:
+        return weights
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        codes = np.asarray(codes)
+        counts = np.bincount(codes[codes >= 0], minlength=n_labels)
+        return np.where(counts > 0, counts.sum() / (n_labels * np.maximum(counts, 1)), 1.0)
+    if not isinstance(class_weight, Mapping):
+        raise ParameterError(
+            f"class_weight must be 'balanced', a dict from labels to weights, or None; got {class_weight!r}."
+        )
+    index = {label: k for k, label in enumerate(classes.tolist())}
+    for label, weight in class_weight.items():
+        if label not in index:
+            raise ParameterError(
+                f"class_weight names the label {label!r}, which is not in y. The labels are {classes.tolist()[:20]}."
+            )
+        if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
+            raise ParameterError(f"class_weight[{label!r}] is {weight!r}; weights must be positive and finite.")
+        weights[index[label]] = weight
+    return weights
