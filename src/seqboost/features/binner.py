@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,7 @@ from seqboost.features.indicators import IndicatorCoder
 from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, DenseColumn, FeatureLayout, SparseColumns
 from seqboost.features.rows import BinnedRows, n_padded_rows, pad_rows
 from seqboost.features.windows import SPARSE_KEY, Offsets, parse_window
-
-if TYPE_CHECKING:
-    from seqboost.sequences import SequenceBatch
+from seqboost.sequences import SequenceBatch
 
 __all__ = ["FeatureBinner"]
 
@@ -133,7 +131,8 @@ class FeatureBinner:
         n_values[kinds == CATEGORICAL] = [max(len(values), 1) for values in self.categories]
         wide = (kinds == CATEGORICAL) & (n_values > MAX_DENSE_CATEGORIES)
         dense = [
-            DenseColumn(self.column_names[i], int(kinds[i]), int(n_values[i]), offsets[i]) for i in np.flatnonzero(~wide)
+            DenseColumn(self.column_names[i], int(kinds[i]), int(n_values[i]), offsets[i])
+            for i in np.flatnonzero(~wide)
         ]
         n_wide, n_indicators = int(np.count_nonzero(wide)), self.indicators.n_features
         sparse = SparseColumns(

@@ -42,8 +42,10 @@ def _sort_key(value: Any) -> tuple[int, Any, str]:
     return 2, 0, f"{type(value).__name__} {value!r}"
 
 
-def category_lookup(categories: NDArray[Any], known: dict[Any, int], *, missing: int, unknown: int) -> NDArray[np.int32]:
-    """Table from a batch's codes to ours; its last entry answers for -1, which is "missing".
+def category_lookup(
+    categories: NDArray[Any], known: dict[Any, int], *, missing: int, unknown: int
+) -> NDArray[np.int32]:
+    """Make the table from a batch's codes to ours; its last entry answers for -1, which is "missing".
 
     Parameters
     ----------

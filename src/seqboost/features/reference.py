@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from seqboost.features.binner import FeatureBinner
 from seqboost.features.categories import MAX_DENSE_CATEGORIES
 from seqboost.features.layout import CATEGORICAL, FeatureLayout
 from seqboost.features.rows import BinnedRows
-
-if TYPE_CHECKING:
-    from seqboost.features.binner import FeatureBinner
-    from seqboost.sequences import SequenceBatch
+from seqboost.sequences import SequenceBatch
 
 __all__ = ["ABSENT", "expected_window_value", "reference_rows", "reference_thresholds", "window_value"]
 

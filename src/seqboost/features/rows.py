@@ -11,16 +11,13 @@ A window that reaches over the end of a sequence thus reads boundary codes; noth
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError
 from seqboost.features.layout import SUBSET, FeatureLayout
-
-if TYPE_CHECKING:
-    from seqboost.sequences import SequenceBatch
+from seqboost.sequences import SequenceBatch
 
 __all__ = ["BinnedRows", "binned_bytes", "n_padded_rows", "pad_rows"]
 
