@@ -18,9 +18,11 @@ __all__ = ["check_dtype", "read_arrays", "read_matrix", "read_rows", "unmask"]
 
 def unmask(array: Any) -> NDArray[Any]:
     """Turn masked entries into missing ones."""
+    if type(array) is np.ndarray:
+        return array
     if isinstance(array, np.ma.MaskedArray):
         to, fill = (np.float64, np.nan) if array.dtype.kind in "biuf" else (object, None)
-        return np.ma.filled(array.astype(to), fill)  # type: ignore[no-untyped-call,no-any-return]
+        return np.ma.filled(array.astype(to), fill)
     return np.asarray(array)
 
 

@@ -129,9 +129,14 @@ def _refuse_type(kind: type, name: str, values: Sequence[Any], layout: Layout) -
 
 def factorize(values: Sequence[Any]) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
     """Give the distinct values numbers, in sorted order where they can be sorted; None and NaN get -1."""
-    index: dict[Any, int] = {}
-    first = np.fromiter((index.setdefault(value, len(index)) for value in values), np.int32, len(values))
-    return renumber(first, list(index))
+    index, codes = number(values)
+    return renumber(codes.astype(np.int32), list(index))
+
+
+def number(values: Sequence[Any]) -> tuple[dict[Any, int], NDArray[np.int64]]:
+    """Give the distinct values numbers in order of first appearance (no Python loop over the values)."""
+    index = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    return index, np.fromiter(map(index.__getitem__, values), np.int64, len(values))
 
 
 def renumber(codes: NDArray[np.int32], keys: list[Any]) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
@@ -176,7 +181,8 @@ def categories_of_numbers(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDAr
     """Give the distinct numbers of a column codes; NaN gets -1."""
     distinct, codes = np.unique(values, return_inverse=True)  # NaN sorts last
     n_real = int(len(distinct) - np.isnan(distinct).sum())
-    return np.where(codes < n_real, codes, -1).astype(np.int32), object_array([plain(value) for value in distinct[:n_real]])
+    categories = object_array([plain(value) for value in distinct[:n_real]])
+    return np.where(codes < n_real, codes, -1).astype(np.int32), categories
 
 
 def resolve_categorical(categorical_features: Any, names: Sequence[str]) -> set[int]:

@@ -239,7 +239,9 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
     normal: list[Any] = []
     for i, item in enumerate(sequences):
         kind = "elements"
-        if isinstance(item, (list, tuple)):
+        if type(item) is np.ndarray and item.ndim == 2:
+            kind = "matrix"
+        elif isinstance(item, (list, tuple)):
             pass
         elif isinstance(item, str):
             kind = "string"

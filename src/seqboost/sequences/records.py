@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from seqboost.exceptions import InputTypeError
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import (
+    ABSENT_TYPES,
     Column,
     Extra,
     assemble,
@@ -106,38 +107,25 @@ def _collect(dicts: Sequence[Any]) -> _Items:
 
 def _kinds(items: _Items) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell which keys are indicators (always True) and which have lists or sets as values."""
-    n_keys = len(items.names)
-    types = set(map(type, items.values))
-    containers = tuple(kind for kind in types if issubclass(kind, MULTIPLE))
-    multiple = np.zeros(n_keys, dtype=bool)
-    scalar = items.values
-    if containers:
-        held = np.fromiter((kind in containers for kind in map(type, items.values)), bool, len(items.values))
-        multiple = _any_of_key(held, items)
-        scalar = items.values.copy()
-        scalar[held] = False  # lists must not meet ==
-    truths = [kind for kind in types if is_number_type(kind)]
-    if not truths:
-        return np.zeros(n_keys, dtype=bool), multiple
-    is_true = np.fromiter((value is True for value in scalar), bool, len(scalar))
-    if truths != [bool]:
-        is_true |= np.fromiter(
-            (value == 1 if type(value) in truths else False for value in scalar), bool, len(scalar)
-        )
-    maybe = _any_of_key(is_true, items)
-    gone = ~is_true
-    for j in np.flatnonzero(maybe).tolist():  # None and NaN do not speak against an indicator
-        span = slice(items.starts[j], items.starts[j + 1])
-        if gone[span].any():
-            gone[span] = [not ok and not is_missing(v) for ok, v in zip(is_true[span], scalar[span], strict=True)]
-    return maybe & ~_any_of_key(gone, items), multiple
+    indicator = np.zeros(len(items.names), dtype=bool)
+    multiple = np.zeros(len(items.names), dtype=bool)
+    for j in range(len(items.names)):
+        values = items.of(j)[1]
+        types = set(map(type, values))
+        if types == {bool}:
+            indicator[j] = all(values)
+        elif all(is_number_type(kind) or kind.__name__ in ABSENT_TYPES for kind in types):
+            indicator[j] = (is_missing(values[0]) or values[0] == 1) and _always_one(values)
+        else:
+            multiple[j] = any(issubclass(kind, MULTIPLE) for kind in types)
+    return indicator, multiple
 
 
-def _any_of_key(flags: NDArray[np.bool_], items: _Items) -> NDArray[np.bool_]:
-    """Tell for each key whether any of its items is flagged (every key has an item)."""
-    if not len(items.names):
-        return np.zeros(0, dtype=bool)
-    return np.logical_or.reduceat(flags, items.starts[:-1])
+def _always_one(values: NDArray[np.object_]) -> bool:
+    """Tell whether values are all 1 or missing, and not all missing."""
+    distinct = set(values)
+    present = [value for value in distinct if not is_missing(value)]
+    return len(present) == 1 and present[0] == 1
 
 
 def _column(name: str, rows: NDArray[np.int64], values: NDArray[np.object_], layout: Layout, forced: bool) -> Column:
@@ -146,12 +134,12 @@ def _column(name: str, rows: NDArray[np.int64], values: NDArray[np.object_], lay
         spread = np.full(layout.n_rows, None, dtype=object)
         spread[rows] = values
         values = spread
-    for row, value in enumerate(values) if any(issubclass(kind, Mapping) for kind in set(map(type, values))) else ():
-        if isinstance(value, Mapping):
-            raise InputTypeError(
-                f"The value of {name!r} at {layout.where(row)} is itself a dict. Flatten it into keys of its own, "
-                f"for example {{'{name}:{next(iter(value), 'key')}': ...}}."
-            )
+    if any(issubclass(kind, Mapping) for kind in set(map(type, values))):
+        row = next(row for row, value in enumerate(values) if isinstance(value, Mapping))
+        raise InputTypeError(
+            f"The value of {name!r} at {layout.where(row)} is itself a dict. Flatten it into keys of its own, "
+            f"for example {{'{name}:{next(iter(values[row]), 'key')}': ...}}."
+        )
     return infer_column(name, values.tolist(), layout, forced=forced)
 
 

@@ -22,6 +22,7 @@ from seqboost.sequences.columns import (
     factorize,
     infer_column,
     is_missing,
+    number,
     resolve_categorical,
     shrink,
 )
@@ -108,8 +109,7 @@ def _layout(frame: Any, sequence: Any) -> Layout:
             "sequence must name the one that tells the sequences apart."
         )
     ids = frame.get_column(sequence).to_list()
-    index: dict[Any, int] = {}
-    codes = np.fromiter((index.setdefault(value, len(index)) for value in ids), np.int64, len(ids))
+    index, codes = number(ids)
     if any(map(is_missing, index)):
         row = next(row for row, value in enumerate(ids) if is_missing(value))
         raise InputError(
