@@ -228,10 +228,9 @@ def test_wrong_arguments_are_named():
     case = make_case(1, True)
     with pytest.raises(ParameterError, match="curvature must be one of .* got 'exact'"):
         case.objective(curvature="exact")
+    wrong = replace(case, labels=np.where(np.arange(12) == 6, 7, case.labels))
     with pytest.raises(InputError, match=r"y\[2\] has 7 at position 1"):
-        labels = case.labels.copy()
-        labels[6] = 7
-        replace(case, labels=labels).objective()
+        wrong.objective()
     with pytest.raises(InputError, match="sequence weights must be 4 finite numbers"):
         case.objective(sequence_weights=np.array([1.0, -1.0, 1.0, 1.0]))
     with pytest.raises(ParameterError, match="class weights must be 3 finite numbers > 0"):

@@ -1,13 +1,13 @@
 """Marginals -> gradient and curvature, cell by cell.
 
-Letters: p = P(c_t=c, y_t=k | X) (factored models and order 0: P(y_t=k | X)), w the weight of the sequence, R_t and L_t the
-sums of the mixing bound (see ``curvature``). The marginals come in the array in which the gradient leaves:
+Letters: p = P(c_t=c, y_t=k | X) (factored models and order 0: P(y_t=k | X)), w the weight of the sequence, R_t and L_t
+the sums of the mixing bound (see ``curvature``). The marginals come in the array in which the gradient leaves:
 
     gradient  Δ = w (I(c_t=c, y_t=k) − p)                 labels all observed
               Δ = w (P(c,k | X, observed) − p)            some unobserved: P of the chain clamped to the observed labels
     hessian   count w,   newton w p(1−p),   mixing as in ``curvature``
 
-Sequences of weight zero (held-out ones) get zeros, but their correct labels are counted.
+Slots that do not exist come with p = 0 and leave with zeros; so does all of a sequence of weight zero (a held-out one).
 """
 
 from __future__ import annotations
@@ -16,161 +16,203 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import jit
-from seqboost.objectives.curvature import MIXING, NEWTON
+from seqboost.objectives.curvature import COUNT, MIXING
 
-__all__ = ["joint_cells", "node_cells"]
+__all__ = ["add_observed", "subtract_expected"]
 
-
-@jit
-def _erase(cells: NDArray[np.float32], t: int, first_slot: int) -> None:  # OUT (K, N, C)
-    """Put zeros into the slots of position t from first_slot on."""
-    n_labels, _, n_slots = cells.shape
-    for k in range(n_labels):
-        for c in range(first_slot, n_slots):
-            cells[k, t, c] = 0.0
+BLOCK = 1024
+"""Cells of one label worked on together, so that loops run over contiguous memory that stays in the nearest cache."""
 
 
 @jit
-def _joint_curvature(
-    prob: NDArray[np.float32],  # IN (K, N, C)
-    hessian: NDArray[np.float32],  # OUT (K, N, C), position t
-    t: int,
-    n_here: int,  # slots that exist at t
-    factor: tuple[np.float32, np.float32, np.float32],  # 2w, 2w R_t, 2w L_t
-    context_rest: NDArray[np.float32],  # scratch (C,): 1 − P(c_t = c)
-    next_rest: NDArray[np.float32],  # scratch (C,): 1 − P(c_{t+1} = c)
-) -> None:
-    """Fill 2w p [ (1 − p) + R_t (1 − P(c_{t+1})) + L_t (1 − P(c_t)) ] at position t."""
-    n_labels, _, n_slots = prob.shape
-    kept = n_slots // n_labels  # contexts without their oldest label
-    one, zero = np.float32(1.0), np.float32(0.0)
-    here, to_right, to_left = factor
-    context_rest[:n_here] = one
-    next_rest[:] = one
-    for k in range(n_labels):
-        for c in range(n_here):
-            context_rest[c] -= prob[k, t, c]
-            next_rest[k + n_labels * (c % kept)] -= prob[k, t, c]
-    for k in range(n_labels):
-        for c in range(n_here):
-            p = prob[k, t, c]
-            after = max(next_rest[k + n_labels * (c % kept)], zero)
-            before = max(context_rest[c], zero)
-            hessian[k, t, c] = p * (here * max(one - p, zero) + to_right * after + to_left * before)
-
-
-@jit
-def joint_cells(
-    gradient: NDArray[np.float32],  # IN marginals, OUT gradient (K, N, C)
+def subtract_expected(
+    gradient: NDArray[np.float32],  # IN marginals p, OUT −w p (K, N, C)
     hessian: NDArray[np.float32],  # OUT (K, N, C); left alone if curvature is COUNT
+    row_weights: NDArray[np.float64],  # IN (N,) w
+    right: NDArray[np.float32],  # IN (N,) R_t, for MIXING
+    left: NDArray[np.float32],  # IN (N,) L_t, for MIXING
+    best: NDArray[np.int32],  # OUT (N,) most probable label
+    setting: tuple[int, int, int],  # first and last row, curvature
+) -> None:
+    """Fill the hessian, the most probable labels and the expected part of the gradient of a range of positions."""
+    first, last, curvature = setting
+    n_labels, _, n_slots = gradient.shape
+    wide = curvature == MIXING and n_slots > 1
+    block = max(1, BLOCK // n_slots)
+    weight = np.empty((block, n_slots), dtype=np.float32)
+    here = np.empty((block, n_slots), dtype=np.float32)  # factor of p(1 − p)
+    before = np.zeros((block, n_slots), dtype=np.float32)  # 2w L_t (1 − P(c_t))
+    beside = np.zeros((block, n_slots), dtype=np.float32)  # before + 2w R_t (1 − P(c_{t+1}))
+    node = np.empty(block, dtype=np.float32)  # P(y_t = k)
+    best_prob = np.empty(block, dtype=np.float32)
+    after = np.empty(max(1, n_slots // n_labels), dtype=np.float32)
+    for start in range(first, last, block):
+        stop = min(start + block, last)
+        n_cells = (stop - start) * n_slots
+        _spread_factors(row_weights[start:stop], right[start:stop], left[start:stop], curvature, weight, here)
+        if wide:
+            _left_part(gradient, start, row_weights[start:stop], left[start:stop], before)
+        best_prob[:] = -1.0
+        for k in range(n_labels):
+            plane = gradient[k, start:stop]
+            _update_best(plane, k, node, best[start:stop], best_prob)
+            if wide:
+                _add_right_part(plane, row_weights[start:stop], right[start:stop], node, before, after, beside)
+            if curvature != COUNT:
+                _fill(plane.reshape(n_cells), here.ravel(), beside.ravel(), hessian[k, start:stop].reshape(n_cells))
+            _scale(plane.reshape(n_cells), weight.ravel())
+
+
+@jit
+def _fill(
+    prob: NDArray[np.float32],  # IN (n_cells,)
+    here: NDArray[np.float32],  # IN (>= n_cells,)
+    beside: NDArray[np.float32],  # IN (>= n_cells,)
+    hessian: NDArray[np.float32],  # OUT (n_cells,)
+) -> None:
+    """Fill p [ here (1 − p) + beside ]."""
+    for i in range(prob.size):
+        p = prob[i]
+        hessian[i] = p * (here[i] * max(np.float32(1.0) - p, np.float32(0.0)) + beside[i])
+
+
+@jit
+def _scale(prob: NDArray[np.float32], weight: NDArray[np.float32]) -> None:  # INOUT (n_cells,), IN (>= n_cells,)
+    """Turn p into −w p."""
+    for i in range(prob.size):
+        prob[i] *= -weight[i]
+
+
+@jit
+def _spread_factors(
+    row_weights: NDArray[np.float64],  # IN (n_here,)
+    right: NDArray[np.float32],  # IN (n_here,)
+    left: NDArray[np.float32],  # IN (n_here,)
+    curvature: int,
+    weight: NDArray[np.float32],  # OUT (block, C)
+    here: NDArray[np.float32],  # OUT (block, C)
+) -> None:
+    """Repeat w and the factor of p(1 − p) of each position over its slots."""
+    n_slots = weight.shape[1]
+    for t in range(row_weights.size):
+        w = np.float32(row_weights[t])
+        factor = w
+        if curvature == MIXING:
+            factor *= np.float32(2.0)
+            if n_slots == 1:
+                factor *= np.float32(1.0) + right[t] + left[t]
+        for c in range(n_slots):
+            weight[t, c] = w
+            here[t, c] = factor
+
+
+@jit
+def _left_part(
+    prob: NDArray[np.float32],  # IN (K, N, C), rows from start on
+    start: int,
+    row_weights: NDArray[np.float64],  # IN (n_here,)
+    left: NDArray[np.float32],  # IN (n_here,)
+    before: NDArray[np.float32],  # OUT (block, C)
+) -> None:
+    """Fill 2w L_t (1 − P(c_t = c)), P(c_t = c) = Σ_k p."""
+    n_labels, _, n_slots = prob.shape
+    n_here = left.size
+    rest = before.ravel()
+    rest[:] = 1.0
+    for k in range(n_labels):
+        plane = prob[k, start : start + n_here].reshape(n_here * n_slots)
+        for i in range(plane.size):
+            rest[i] -= plane[i]
+    for t in range(n_here):
+        factor = np.float32(2.0 * row_weights[t]) * left[t]
+        for c in range(n_slots):
+            before[t, c] = factor * max(before[t, c], np.float32(0.0))
+
+
+@jit
+def _add_right_part(
+    plane: NDArray[np.float32],  # IN (n_here, C) p of one label k
+    row_weights: NDArray[np.float64],  # IN (n_here,)
+    right: NDArray[np.float32],  # IN (n_here,)
+    node: NDArray[np.float32],  # IN (block,) P(y_t = k)
+    before: NDArray[np.float32],  # IN (block, C)
+    after: NDArray[np.float32],  # scratch (C / K,)
+    beside: NDArray[np.float32],  # OUT (block, C)
+) -> None:
+    """Fill before + 2w R_t (1 − P(c_{t+1} = (k, c without its oldest label))).
+
+    Contexts that differ in their oldest label only lie n_kept slots apart; for order 1, P(c_{t+1}) is P(y_t).
+    """
+    n_here, n_slots = plane.shape
+    n_kept = after.size
+    for t in range(n_here):
+        factor = np.float32(2.0 * row_weights[t]) * right[t]
+        if n_kept == 1:
+            part = factor * max(np.float32(1.0) - node[t], np.float32(0.0))
+            for c in range(n_slots):
+                beside[t, c] = before[t, c] + part
+            continue
+        after[:] = 1.0
+        for oldest in range(n_slots // n_kept):
+            for q in range(n_kept):
+                after[q] -= plane[t, oldest * n_kept + q]
+        for oldest in range(n_slots // n_kept):
+            for q in range(n_kept):
+                c = oldest * n_kept + q
+                beside[t, c] = before[t, c] + factor * max(after[q], np.float32(0.0))
+
+
+@jit
+def _update_best(
+    plane: NDArray[np.float32],  # IN (n_here, C) p of one label k
+    label: int,
+    node: NDArray[np.float32],  # OUT (block,) P(y_t = k)
+    best: NDArray[np.int32],  # INOUT (n_here,)
+    best_prob: NDArray[np.float32],  # INOUT (block,)
+) -> None:
+    """Fill the label's own marginals, and keep it where it is more probable than those before it."""
+    n_here, n_slots = plane.shape
+    for t in range(n_here):
+        even, odd = np.float32(0.0), np.float32(0.0)  # two sums, as each addition waits for the last
+        for half in range(n_slots // 2):
+            even += plane[t, 2 * half]
+            odd += plane[t, 2 * half + 1]
+        node[t] = even + odd + (plane[t, n_slots - 1] if n_slots % 2 else np.float32(0.0))
+        if node[t] > best_prob[t]:
+            best_prob[t] = node[t]
+            best[t] = label
+
+
+@jit
+def add_observed(
+    gradient: NDArray[np.float32],  # INOUT (K, N, C)
     clamped: NDArray[np.float32],  # IN (K, n_clamped, C) marginals given the observed labels
     clamped_start: NDArray[np.int64],  # IN (n_sequences,) first row of a sequence in clamped, -1 = not there
     labels: NDArray[np.int32],  # IN (N,)
+    slot: NDArray[np.int32],  # IN (N,) of the observed context; 0 for factored models
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     weights: NDArray[np.float64],  # IN (n_sequences,)
-    right: NDArray[np.float32],  # IN (N,) R_t, for MIXING
-    left: NDArray[np.float32],  # IN (N,) L_t, for MIXING
+    best: NDArray[np.int32],  # IN (N,) most probable label
     n_correct: NDArray[np.int64],  # OUT (n_sequences,)
-    setting: tuple[int, int, int, int],  # first, last (sequences), order, curvature
+    setting: tuple[int, int],  # first, last (sequences)
 ) -> None:
-    """Fill gradient, hessian and n_correct of a range of sequences of a joint model with order >= 1."""
-    first, last, order, curvature = setting
+    """Add the observed part of the gradient of a range of sequences, and count the correct labels."""
     n_labels, _, n_slots = gradient.shape
-    context_rest = np.empty(n_slots, dtype=np.float32)
-    next_rest = np.empty(n_slots, dtype=np.float32)
-    for sequence in range(first, last):
+    for sequence in range(setting[0], setting[1]):
         start, stop = offsets[sequence], offsets[sequence + 1]
-        weight = np.float32(weights[sequence])
-        n_correct[sequence] = 0
-        n_here, slot = 1, 0
+        correct = 0
         for t in range(start, stop):
-            label = labels[t]
-            best, best_prob = 0, np.float32(-1.0)
-            for k in range(n_labels):
-                node = np.float32(0.0)
-                for c in range(n_here):
-                    node += gradient[k, t, c]
-                if node > best_prob:
-                    best, best_prob = k, node
-            n_correct[sequence] += label == best
-            if weight == 0.0:
-                _erase(gradient, t, 0)
-                if curvature != 0:
-                    _erase(hessian, t, 0)
-            else:
-                if n_here < n_slots:
-                    _erase(gradient, t, n_here)
-                    if curvature != 0:
-                        _erase(hessian, t, n_here)
-                if curvature == MIXING:
-                    double = np.float32(2.0) * weight
-                    factor = (double, double * right[t], double * left[t])
-                    _joint_curvature(gradient, hessian, t, n_here, factor, context_rest, next_rest)
-                elif curvature == NEWTON:
-                    for k in range(n_labels):
-                        for c in range(n_here):
-                            p = gradient[k, t, c]
-                            hessian[k, t, c] = weight * p * max(np.float32(1.0) - p, np.float32(0.0))
-                row = clamped_start[sequence]
-                if row >= 0:
-                    for k in range(n_labels):
-                        for c in range(n_here):
-                            gradient[k, t, c] = weight * (clamped[k, row + t - start, c] - gradient[k, t, c])
-                else:
-                    for k in range(n_labels):
-                        for c in range(n_here):
-                            gradient[k, t, c] *= -weight
-                    gradient[label, t, slot] += weight
-            slot = (max(label, 0) + n_labels * slot) % n_slots
-            n_here = min(n_here * n_labels, n_slots)
-
-
-@jit
-def node_cells(
-    gradient: NDArray[np.float32],  # IN marginals, OUT gradient (K, N, 1)
-    hessian: NDArray[np.float32],  # OUT (K, N, 1); left alone if curvature is COUNT
-    clamped: NDArray[np.float32],  # IN (K, n_clamped, 1) marginals given the observed labels
-    clamped_start: NDArray[np.int64],  # IN (n_sequences,) first row of a sequence in clamped, -1 = not there
-    labels: NDArray[np.int32],  # IN (N,)
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    weights: NDArray[np.float64],  # IN (n_sequences,)
-    right: NDArray[np.float32],  # IN (N,) R_t, for MIXING
-    left: NDArray[np.float32],  # IN (N,) L_t, for MIXING
-    n_correct: NDArray[np.int64],  # OUT (n_sequences,)
-    setting: tuple[int, int, int, int],  # first, last (sequences), order, curvature
-) -> None:
-    """Fill gradient, hessian and n_correct of a range of sequences of a model with one cell per label."""
-    first, last, _, curvature = setting
-    n_labels = gradient.shape[0]
-    longest = 0
-    for sequence in range(first, last):
-        longest = max(longest, offsets[sequence + 1] - offsets[sequence])
-    best = np.empty(longest, dtype=np.int32)
-    best_prob = np.empty(longest, dtype=np.float32)
-    factor = np.empty(longest, dtype=np.float32)
-    for sequence in range(first, last):
-        start, length = offsets[sequence], offsets[sequence + 1] - offsets[sequence]
+            correct += labels[t] == best[t]
+        n_correct[sequence] = correct
         weight = np.float32(weights[sequence])
+        if weight == np.float32(0.0):
+            continue
         row = clamped_start[sequence]
-        best_prob[:] = -1.0
-        for t in range(length):
-            factor[t] = weight
-            if curvature == MIXING:
-                factor[t] *= np.float32(2.0) * (np.float32(1.0) + right[start + t] + left[start + t])
-        for k in range(n_labels):
-            for t in range(length):
-                p = gradient[k, start + t, 0]
-                if p > best_prob[t]:
-                    best[t], best_prob[t] = k, p
-                if curvature != 0:
-                    hessian[k, start + t, 0] = factor[t] * p * max(np.float32(1.0) - p, np.float32(0.0))
-                observed = clamped[k, row + t, 0] if row >= 0 else np.float32(0.0)
-                gradient[k, start + t, 0] = weight * (observed - p)
-        n_correct[sequence] = 0
-        for t in range(length):
-            label = labels[start + t]
-            n_correct[sequence] += label == best[t]
-            if weight == 0.0:
-                continue
-            if row < 0:
-                gradient[label, start + t, 0] += weight
+        if row >= 0:
+            for k in range(n_labels):
+                for t in range(start, stop):
+                    for c in range(n_slots):
+                        gradient[k, t, c] += weight * clamped[k, row + t - start, c]
+            continue
+        for t in range(start, stop):
+            gradient[labels[t], t, slot[t]] += weight

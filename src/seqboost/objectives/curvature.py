@@ -1,12 +1,12 @@
 """How far a label reaches along its sequence: the sums R_t and L_t of the mixing bound.
 
-Let e_t be what the cells of position t indicate: (c_t, y_t) in a joint model, y_t in a factored one. The second derivative
-of -log P(Y|X) by two scores is the covariance of their cells, so the absolute row sum of cell e at position t is
+Let e_t be what the cells of position t indicate: (c_t, y_t) in a joint model, y_t in a factored one. The second
+derivative of -log P(Y|X) by two scores is the covariance of their cells, so the absolute row sum of cell e of t is
 
     Σ_s Σ_e' |Cov(I(e_t=e), I(e_s=e'))| = 2 p Σ_s TV( P(e_s | e_t=e), P(e_s) ),           p = P(e_t=e)
 
-and TV (total variation) at s = t is 1 − p. To the right of t the chain knows e_t only through a set of labels a it shares
-with the next context (joint: a = c_{t+1}; factored: a = y_t). As P(e_s) is a mixture of P(e_s|a) and P(e_s|not a),
+and TV (total variation) at s = t is 1 − p. To the right of t the chain knows e_t only through what it shares with the
+next context, a (joint: a = c_{t+1}; factored: a = y_t). As P(e_s) is a mixture of P(e_s|a) and P(e_s|not a),
 
     TV( P(e_s|e_t=e), P(e_s) ) <= (1 − P(a)) · d_s,        d_s = largest TV of the laws of e_s from two starts
 
@@ -18,8 +18,8 @@ positions:
     κ_t  = 1 − Π_{u=t+1}^{t+m} (1 − τ_u)                                            not met after m positions
     R_t  = Σ_{s>t} d_s = Σ_{s=t+1}^{t+m} (1 or τ_s) + κ_t R_{t+m}                   nothing beyond the last position
 
-For order 1: R_t = 1 + τ_{t+1} R_{t+1} (joint), R_t = τ_{t+1}(1 + R_{t+1}) (factored). To the left the same with the kernels
-τ'_u of P(y_u | y_{u+1}, .., y_{u+m}, X); there a joint cell is known through a = c_t, which already holds
+For order 1: R_t = 1 + τ_{t+1} R_{t+1} (joint), R_t = τ_{t+1}(1 + R_{t+1}) (factored). To the left the same with the
+coefficients τ'_u of P(y_u | y_{u+1}, .., y_{u+m}, X); there a joint cell is known through a = c_t, which already holds
 y_{t-1} .. y_{t-m}, so the block that must meet is one order further on:
 
     κ'_t = 1 − Π_{u=t-2m}^{t-m-1} (1 − τ'_u)  (joint),   1 − Π_{u=t-m}^{t-1} (1 − τ'_u)  (factored)
@@ -30,8 +30,10 @@ Hence the curvature, with 2|δ_i δ_j H_ij| <= |H_ij| (δ_i² + δ_j²),
     joint     2 p [ (1 − p) + R_t (1 − P(c_{t+1})) + L_t (1 − P(c_t)) ]             <=  2 γ_t p (1 − p)
     factored  2 p (1 − p) γ_t,                                                      γ_t = 1 + R_t + L_t
 
-With unobserved labels minus the second derivative is Cov(free) − Cov(clamped), which is no more than Cov(free), so the bound
-of the free model serves.
+For the table of a factored model, which all positions share, the joint bound 2 γ_t p (1 − p), p = P(c_t, y_t), is
+summed over positions: a step that is the same at all positions is one of the steps it covers. With unobserved labels
+minus the second derivative is Cov(free) − Cov(clamped), which is no more than Cov(free), so the bound of the free model
+serves.
 
 References
 ----------
@@ -69,6 +71,9 @@ def mixing_sums(
     left: NDArray[np.float32],  # OUT (N,) L_t
 ) -> None:
     """Fill R_t and L_t of the module's formulas for a range of sequences."""
+    if order == 1:
+        _mixing_sums_of_pairs(offsets, first, last, joint, tau_forward, tau_backward, right, left)
+        return
     for sequence in range(first, last):
         start, stop = offsets[sequence], offsets[sequence + 1]
         for t in range(stop - 1, start - 1, -1):
@@ -90,3 +95,31 @@ def mixing_sums(
             left[t] = near
             if order > 0 and t - order >= start:
                 left[t] += (1.0 - meet) * left[t - order]
+
+
+@jit
+def _mixing_sums_of_pairs(
+    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
+    first: int,
+    last: int,
+    joint: bool,
+    tau_forward: NDArray[np.float32],  # IN (N,)
+    tau_backward: NDArray[np.float32],  # IN (N,)
+    right: NDArray[np.float32],  # OUT (N,)
+    left: NDArray[np.float32],  # OUT (N,)
+) -> None:
+    """Do the same for order 1, where nothing is read back from memory."""
+    one = np.float32(1.0)
+    for sequence in range(first, last):
+        start, stop = offsets[sequence], offsets[sequence + 1]
+        right[stop - 1], left[start] = 0.0, 0.0
+        reach = np.float32(0.0)
+        for t in range(stop - 2, start - 1, -1):
+            tau = tau_forward[t + 1]
+            reach = one + tau * reach if joint else tau + tau * reach
+            right[t] = reach
+        reach = np.float32(0.0)
+        for t in range(start + 1, stop):
+            tau = tau_backward[t - 1] if joint else tau_backward[t]
+            reach = one + tau * reach if joint else tau + tau * reach
+            left[t] = reach

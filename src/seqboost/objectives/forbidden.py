@@ -102,6 +102,6 @@ def raise_if_forbidden(
         fault = find_forbidden(labels[offsets[sequence] : offsets[sequence + 1]], table, order, end, classes)
         if fault is not None:
             raise InputError(
-                f"y[{sequence}] {fault}, which transitions=... forbids. Allow it in `transitions`, or mend the labels of "
-                f"that sequence (or leave them unobserved: None)."
+                f"y[{sequence}] {fault}, which transitions=... forbids. Allow it in `transitions`, or mend the labels "
+                f"of that sequence (or leave them unobserved: None)."
             )

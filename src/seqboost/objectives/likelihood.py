@@ -2,8 +2,8 @@
 
     L = Σ_sequences w · log P(observed labels | X)          P of the chain with scores F_t(c,k) − log v_k
 
-Letters: N positions of all sequences laid end to end, K labels, order m, C context slots (1 for factored models), E extended
-contexts, w weights of sequences, v weights of classes.
+Letters: N positions of all sequences laid end to end, K labels, order m, C context slots (1 for factored models), E
+extended contexts, w weights of sequences, v weights of classes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.forward_backward import pair_sums_chunk, posterior_chunk
 from seqboost.chain.potentials import Potentials, sequence_chunks
 from seqboost.exceptions import InputError, ParameterError
-from seqboost.objectives.cells import joint_cells, node_cells
+from seqboost.objectives.cells import add_observed, subtract_expected
 from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, cell_bound, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.partial import ClampedSequences
-from seqboost.objectives.paths import count_transitions, path_scores
+from seqboost.objectives.paths import observed_contexts, path_scores
 
 __all__ = ["Likelihood"]
 
@@ -60,22 +60,22 @@ class Likelihood:
     Attributes
     ----------
     has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models in which labels see each other (order >= 1, K >= 2).
+        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
         Observed positions of each sequence.
 
     Notes
     -----
-    **Class weights are logit adjustments** (Menon et al. 2021): training uses the scores F_t(c,k) − log v_k, prediction uses
-    F. So the model that fits the training labels best predicts label k with odds multiplied by v_k, and the gradient stays
-    exact, which position weights inside a chain could not offer. For sequences of length 1 the optimum is that of the
-    log-likelihood with example weights v_y. Log-likelihoods and correct labels reported here are those of the training
-    scores, F − log v.
+    **Class weights are logit adjustments** (Menon et al. 2021): training uses the scores F_t(c,k) − log v_k, prediction
+    uses F. So the model that fits the training labels best predicts label k with odds multiplied by v_k, and the
+    gradient stays that of a likelihood, which weights of positions inside a chain could not offer. For sequences of
+    length 1 the optimum is that of the log-likelihood with example weights v_y. Log-likelihoods and correct labels
+    reported here are those of the training scores, F − log v.
 
     References
     ----------
-    Dietterich, T. G., Hao, G. and Ashenfelter, A. (2008). Gradient tree boosting for training conditional random fields.
-    JMLR 9. (The gradient.)
+    Dietterich, T. G., Hao, G. and Ashenfelter, A. (2008). Gradient tree boosting for training conditional random
+    fields. JMLR 9. (The gradient.)
 
     Menon, A. K. et al. (2021). Long-tail learning via logit adjustment. ICLR. (Class weights.)
 
@@ -140,8 +140,8 @@ class Likelihood:
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         if weights.shape != (n_sequences,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
             raise InputError(
-                f"sequence weights must be {n_sequences} finite numbers >= 0, one per sequence; got shape {weights.shape}"
-                + (f" with a smallest value of {weights.min()}" if weights.size else "")
+                f"sequence weights must be {n_sequences} finite numbers >= 0, one per sequence; got shape "
+                f"{weights.shape}" + (f" with a smallest value of {weights.min()}" if weights.size else "")
             )
         return weights
 
@@ -166,10 +166,14 @@ class Likelihood:
         self._log_z = np.empty(n_sequences)
         self._path_score = np.empty(n_sequences)
         self._n_correct = np.empty(n_sequences, dtype=np.int64)
+        self._best = np.empty(n_positions, dtype=np.int32)
+        slot, extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
+        self._slot, self._extended = slot if self._n_slots > 1 else np.zeros_like(slot), extended
         n_tau = n_positions if self._curvature == MIXING else 0
         self._tau = np.zeros((2, n_tau), dtype=np.float32)  # forward, backward
         self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
-        self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, ~self._complete & (self.n_observed > 0))
+        partly = ~self._complete & (self.n_observed > 0)
+        self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, partly)
         context_type = np.minimum(np.arange(n_positions) - np.repeat(self._offsets[:-1], lengths), space.order)
         if self._curvature == COUNT:
             self._hessian[:] = self._row_weights.astype(np.float32)[None, :, None]
@@ -180,15 +184,13 @@ class Likelihood:
             self._pair_reach = np.zeros_like(self._reach)  # R_t, L_t of the pairs (c_t, y_t)
             self._variance_weights = self._row_weights.copy()
             self._means, self._variances = np.empty(table_shape), np.empty(table_shape)
-            self._observed = count_transitions(
-                self._labels, self._offsets, self._weights, self._complete, space.n_labels, space.order
-            )
+            counted = np.flatnonzero(np.repeat(self._complete, lengths))
+            self._observed = np.zeros(table_shape[1:])
+            np.add.at(self._observed, (extended[counted], self._labels[counted]), self._row_weights[counted])
             per_type = np.bincount(context_type, weights=self._row_weights, minlength=space.order + 1)
-            self._table_count = np.repeat(per_type[space.extended_types()][:, None], space.n_labels, axis=1)
+            self._table_count: NDArray[np.float64] = np.tile(per_type[space.extended_types(), None], space.n_labels)
 
-    def derivatives(
-        self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
-    ) -> Derivatives:
+    def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Give gradient and curvature at these scores.
 
         Parameters
@@ -213,11 +215,7 @@ class Likelihood:
         self._clamped.posterior(potentials, n_threads, with_pairs=self.has_table)
         tasks = [(potentials, chunk, first, last) for chunk, (first, last) in enumerate(self._chunks)]
         run_tasks(self._differentiate, tasks, n_threads)
-        table_gradient = table_hessian = None
-        if self.has_table:
-            table_gradient = self._observed + self._clamped.pair_sums() - self._means.sum(axis=0)
-            count = self._curvature == COUNT
-            table_hessian = self._table_count.copy() if count else np.maximum(self._variances.sum(axis=0), 0.0)
+        table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
         gradient_bound, hessian_bound = self._bounds()
         return Derivatives(
             gradient=self._gradient,
@@ -247,7 +245,11 @@ class Likelihood:
         -------
         ndarray of float64, shape (n_sequences,)
         """
-        raise NotImplementedError
+        potentials = self._potentials(scores, table)
+        scratch = np.empty_like(self._gradient)
+        self._clamped.log_partition(potentials, n_threads)
+        run_tasks(self._evaluate, [(potentials, scratch, first, last) for first, last in self._chunks], n_threads)
+        return self._finish_log_likelihood(table)
 
     def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials:
         if scores.shape != self._gradient.shape:
@@ -270,34 +272,57 @@ class Likelihood:
         if mixing:
             joint = self._n_slots > 1
             mixing_sums(self._offsets, first, last, order, joint, self._tau[0], self._tau[1], right, left)
-        fill_cells = joint_cells if self._n_slots > 1 else node_cells
-        fill_cells(
+        rows = slice(self._offsets[first], self._offsets[last])
+        setting = (rows.start, rows.stop, self._curvature)
+        subtract_expected(self._gradient, self._hessian, self._row_weights, right, left, self._best, setting)
+        add_observed(
             self._gradient,
-            self._hessian,
             self._clamped.marginals,
             self._clamped.start,
             self._labels,
+            self._slot,
             self._offsets,
             self._weights,
-            right,
-            left,
+            self._best,
             self._n_correct,
-            (first, last, order, self._curvature),
+            (first, last),
         )
-        setting = (first, last, order)
-        path_scores(
-            potentials.scores, potentials.table, self._end, self._labels, self._offsets, self._complete, setting, self._path_score
-        )
+        self._score_paths(potentials, first, last)
         if messages is not None:
-            rows = slice(self._offsets[first], self._offsets[last])
             if mixing:
                 right, left = self._pair_reach
                 mixing_sums(self._offsets, first, last, order, True, self._tau[0], self._tau[1], right, left)
                 self._variance_weights[rows] = 2.0 * self._row_weights[rows] * (1.0 + right[rows] + left[rows])
-            self._means[chunk], self._variances[chunk] = 0.0, 0.0
-            pair_sums_chunk(
-                potentials, messages, self._row_weights, self._variance_weights, self._means[chunk], self._variances[chunk]
-            )
+            mean, variance = self._means[chunk], self._variances[chunk]
+            mean[:], variance[:] = 0.0, 0.0
+            pair_sums_chunk(potentials, messages, self._row_weights, self._variance_weights, mean, variance)
+
+    def _evaluate(self, potentials: Potentials, scratch: NDArray[np.float32], first: int, last: int) -> None:
+        """Fill log Z and the path scores of one chunk of sequences."""
+        posterior_chunk(potentials, first, last, scratch, self._log_z)
+        self._score_paths(potentials, first, last)
+
+    def _score_paths(self, potentials: Potentials, first: int, last: int) -> None:
+        path_scores(
+            potentials.scores,
+            potentials.table,
+            potentials.end,
+            self._labels,
+            self._slot,
+            self._extended,
+            self._offsets,
+            self._complete,
+            first,
+            last,
+            self._path_score,
+        )
+
+    def _table_derivatives(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Add up what the chunks left, in the order of chunks."""
+        gradient = self._observed + self._clamped.pair_sums() - self._means.sum(axis=0)
+        if self._curvature == COUNT:
+            return gradient, self._table_count.copy()
+        return gradient, np.maximum(self._variances.sum(axis=0), 0.0)
 
     def _finish_log_likelihood(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give log P of the observed labels from what the chunks left, or say which labels are impossible."""

@@ -1,8 +1,8 @@
 """Sequences with some labels unobserved: their chain clamped to what is observed.
 
-With U the unobserved labels, L = log Σ_U P(observed, U | X) = log Z_clamped − log Z, where Z_clamped sums over the paths that
-agree with the observed labels. So the gradient needs forward-backward twice, and only for these sequences, which are
-copied out of the scores into a smaller set of chains.
+With U the unobserved labels, L = log Σ_U P(observed, U | X) = log Z_clamped − log Z, where Z_clamped sums over the
+paths that agree with the observed labels. So the gradient needs forward-backward twice, and only for these sequences,
+which are copied out of the scores into a smaller set of chains.
 """
 
 from __future__ import annotations
@@ -76,6 +76,13 @@ class ClampedSequences:
         tasks = [(inner, chunk, first, last, with_pairs) for chunk, (first, last) in enumerate(self._chunks)]
         run_tasks(self._posterior_chunk, tasks, n_threads)
 
+    def log_partition(self, potentials: Potentials, n_threads: int) -> None:
+        """Fill ``log_z`` alone."""
+        if self._chunks:
+            inner = self._inner(potentials)
+            scratch = np.empty_like(inner.scores)
+            run_tasks(self._evaluate, [(inner, scratch, first, last) for first, last in self._chunks], n_threads)
+
     def pair_sums(self) -> NDArray[np.float64]:
         """Give Σ_t w P(c,k | X, observed) over the rows of each extended context, shape (E, K)."""
         total: NDArray[np.float64] = self._means.sum(axis=0)
@@ -85,6 +92,9 @@ class ClampedSequences:
         """Copy the scores of these sequences out."""
         scores = np.take(potentials.scores, self._rows, axis=1)
         return Potentials(scores, potentials.table, self._offsets, potentials.order, potentials.end)
+
+    def _evaluate(self, inner: Potentials, scratch: NDArray[np.float32], first: int, last: int) -> None:
+        posterior_chunk(inner, first, last, scratch, self.log_z, labels=self._labels)
 
     def _posterior_chunk(self, inner: Potentials, chunk: int, first: int, last: int, with_pairs: bool) -> None:
         messages = posterior_chunk(inner, first, last, self.marginals, self.log_z, labels=self._labels)

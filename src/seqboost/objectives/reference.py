@@ -11,7 +11,16 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["contraction", "enumerate_chain", "exact_hessian", "log_likelihood", "mixing_sums", "row_sums"]
+__all__ = [
+    "contraction",
+    "enumerate_chain",
+    "exact_hessian",
+    "gradient",
+    "log_likelihood",
+    "mixing_sums",
+    "pair_marginals",
+    "row_sums",
+]
 
 Paths = list[tuple[int, ...]]
 
