@@ -7,6 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain._numeric import MAX_RANGE
+from seqboost.chain.factored import factored_backward, factored_forward, factored_sums
+from seqboost.chain.joint import joint_backward, joint_forward
+from seqboost.chain.mixing import joint_mixing
 from seqboost.chain.potentials import Potentials
 
 __all__ = ["PairMessages", "pair_sums_chunk", "posterior_chunk"]
@@ -24,6 +28,7 @@ class PairMessages:
     before: NDArray[np.float64]  # (chunk positions, C)
     after: NDArray[np.float64]  # (chunk positions, C)
     in_logs: NDArray[np.bool_]  # (chunk sequences,)
+    weights: NDArray[np.float64]  # (E, K) exp(table - its maximum), or (0, K)
 
 
 def posterior_chunk(
@@ -65,7 +70,40 @@ def posterior_chunk(
         Of factored models with order >= 1: hand it to :func:`pair_sums_chunk`.  None for joint models, whose marginals
         are the pair marginals already.
     """
-    raise NotImplementedError
+    p = potentials
+    base = p.space.base
+    observed = np.empty(0, np.int32) if labels is None else labels
+    if tau_forward is None or tau_backward is None:
+        tau_forward = tau_backward = np.empty(0, np.float32)
+    if p.joint:
+        joint_backward(p.scores, p.table, p.end, observed, p.offsets, base, first, last, marginals, log_z)
+        joint_forward(p.offsets, p.order, first, last, log_z, marginals)
+        if tau_forward.size:
+            joint_mixing(marginals, p.offsets, p.order, first, last, tau_forward, tau_backward)
+        return None
+    n_rows, n_contexts = int(p.offsets[last] - p.offsets[first]), p.space.n_contexts
+    before, after = np.empty((n_rows, n_contexts)), np.empty((n_rows, n_contexts))
+    in_logs = np.zeros(last - first, np.bool_)
+    weights, turned, table_max = _table_weights(p, base)
+    factored_backward(
+        p.scores, p.table, weights, turned, table_max, p.end, observed, p.offsets, base, first, last,
+        before, after, in_logs, log_z,
+    )  # fmt: skip
+    factored_forward(
+        p.table, weights, turned, p.offsets, base, first, last, log_z, in_logs,
+        before, after, marginals, tau_forward, tau_backward,
+    )  # fmt: skip
+    return PairMessages(first, last, before, after, in_logs, weights)
+
+
+def _table_weights(p: Potentials, base: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return exp(table - max), the same transposed for full contexts, and the max; empty if too wide to exponentiate."""
+    finite = p.table[p.table > -np.inf]
+    if finite.size == 0 or finite.max() - finite.min() > MAX_RANGE:
+        return np.empty((0, p.n_labels)), np.empty((p.n_labels, 0)), 0.0
+    table_max = float(finite.max())
+    weights = np.exp(p.table - table_max)
+    return weights, np.ascontiguousarray(weights[base[-1] :].T), table_max
 
 
 def pair_sums_chunk(
@@ -92,4 +130,7 @@ def pair_sums_chunk(
     mean, variance : float64 arrays (E, K)
         INOUT: use one pair per chunk and add them up in the order of chunks.
     """
-    raise NotImplementedError
+    factored_sums(
+        potentials.table, messages.weights, potentials.offsets, potentials.space.base, messages.first, messages.last,
+        messages.in_logs, messages.before, messages.after, mean_weight, variance_weight, mean, variance,
+    )  # fmt: skip
