@@ -41,7 +41,7 @@ def codes(text: str) -> np.ndarray:
         ("IO", 1, "BIO", r"y\[1\] starts with 'I'"),
         ("OB", 1, "I", r"y\[1\] ends with 'B'"),
         ("OO?", 1, "I", r"y\[1\] has no allowed last label"),
-        ("O?BB", 2, "BIO", r"y\[1\] has 'B' at position 3, which no allowed labels before it lead to"),
+        ("??BB", 2, "BIO", r"y\[1\] has 'B' at position 3, which no allowed labels before it lead to"),
     ],
 )
 @pytest.mark.parametrize("joint", [True, False])
