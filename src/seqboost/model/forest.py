@@ -1,0 +1,277 @@
+"""The frozen forest: all trees of a model, laid end to end in flat arrays.
+
+Trees stand in the order in which scoring adds them: by round, then by label::
+
+    round        0           1           2
+    label     0   1   2   0   1   2   0   2          (label 1 has no tree in round 2)
+    tree      0   1   2   3   4   5   6   7
+              │
+              └── splits split_start[t]:split_start[t+1], leaves leaf_start[t]:leaf_start[t+1];
+                  left, right: numbers within the tree, as in `Tree`; word_start: within the forest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.exceptions import ModelFileError
+from seqboost.model.validation import check_forest
+from seqboost.trees.tree import LAG, SPARSE, Tree
+
+__all__ = ["Forest"]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """All trees of a model in flat, read-only arrays.
+
+    Attributes
+    ----------
+    n_labels : int
+        Number of labels K.
+    order : int
+        Number of lags m that splits may test: the Markov order of a joint model, 0 for a factored one.
+    n_rounds : int
+        Number of boosting rounds.
+    tree_round, tree_label : ndarray of int32, shape (n_trees,)
+        Round and label of each tree, in increasing order of (round, label).
+    split_start, leaf_start : ndarray of int64, shape (n_trees + 1,)
+        First split and first leaf of each tree.
+    kind, feature, left, right, gain, n_rows : ndarray, shape (n_splits,)
+        As in `Tree`.
+    word_start : ndarray of int64, shape (n_splits + 1,)
+        The left set of split ``i`` is ``words[word_start[i]:word_start[i + 1]]``.
+    words : ndarray of uint64, shape (n_words,)
+        The left sets.
+    value, leaf_rows : ndarray, shape (n_leaves,)
+        As in `Tree`.
+    """
+
+    n_labels: int
+    order: int
+    n_rounds: int
+    tree_round: NDArray[np.int32]
+    tree_label: NDArray[np.int32]
+    split_start: NDArray[np.int64]
+    leaf_start: NDArray[np.int64]
+    kind: NDArray[np.uint8]
+    feature: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    gain: NDArray[np.float32]
+    n_rows: NDArray[np.int32]
+    word_start: NDArray[np.int64]
+    words: NDArray[np.uint64]
+    value: NDArray[np.float32]
+    leaf_rows: NDArray[np.int32]
+    # Tables of the fast scorer, made at the first prediction, never part of a copy, pickle or file.
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        for name, array in self._array_items():
+            view = np.ascontiguousarray(array).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling: everything but the cache."""
+        return {**self.__dict__, "_cache": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled forest, its arrays read-only again."""
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def _array_items(self) -> list[tuple[str, NDArray[Any]]]:
+        return [(f.name, getattr(self, f.name)) for f in fields(self) if f.name in ARRAY_DTYPES]
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.tree_label)
+
+    @property
+    def n_contexts(self) -> int:
+        """Number of context slots C = K**m."""
+        return int(self.n_labels**self.order)
+
+    @classmethod
+    def from_trees(cls, rounds: Sequence[Sequence[Tree | None]], n_labels: int, order: int) -> Forest:
+        """Freeze trees.
+
+        Parameters
+        ----------
+        rounds : sequence of sequences of Tree or None
+            ``rounds[r][k]`` is the tree of round r for label k; ``None``: this label got no tree.
+        n_labels : int
+            Number of labels K; every round has so many entries.
+        order : int
+            Markov order of a joint model, 0 for a factored one.
+        """
+        for r, trees_of_round in enumerate(rounds):
+            if len(trees_of_round) != n_labels:
+                raise ValueError(f"round {r} has {len(trees_of_round)} trees, expected one (or None) for each of {n_labels} labels")
+        placed = [(r, k, tree) for r, row in enumerate(rounds) for k, tree in enumerate(row) if tree is not None]
+        trees = [tree for _, _, tree in placed]
+        n_words = np.concatenate([np.zeros(1, np.int64), *(np.diff(tree.word_start).astype(np.int64) for tree in trees)])
+
+        def starts(sizes: list[int]) -> NDArray[np.int64]:
+            return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+        def joined(name: str) -> NDArray[Any]:
+            dtype = ARRAY_DTYPES[name]
+            return np.concatenate([np.zeros(0, dtype), *(getattr(tree, name) for tree in trees)]).astype(dtype, copy=False)
+
+        return cls(
+            n_labels=int(n_labels),
+            order=int(order),
+            n_rounds=len(rounds),
+            tree_round=np.array([r for r, _, _ in placed], dtype=np.int32),
+            tree_label=np.array([k for _, k, _ in placed], dtype=np.int32),
+            split_start=starts([len(tree.kind) for tree in trees]),
+            leaf_start=starts([len(tree.value) for tree in trees]),
+            word_start=np.cumsum(n_words, dtype=np.int64),
+            **{name: joined(name) for name in PER_SPLIT_OR_LEAF},
+        )
+
+    def tree(self, number: int) -> Tree:
+        """Give tree ``number`` (in the forest's order) back as a `Tree`."""
+        splits = slice(self.split_start[number], self.split_start[number + 1])
+        leaves = slice(self.leaf_start[number], self.leaf_start[number + 1])
+        word_start = self.word_start[splits.start : splits.stop + 1]
+        return Tree(
+            kind=self.kind[splits],
+            feature=self.feature[splits],
+            word_start=(word_start - word_start[0]).astype(np.int32),
+            words=self.words[word_start[0] : word_start[-1]],
+            left=self.left[splits],
+            right=self.right[splits],
+            value=self.value[leaves],
+            gain=self.gain[splits],
+            n_rows=self.n_rows[splits],
+            leaf_rows=self.leaf_rows[leaves],
+        )
+
+    def to_trees(self) -> list[list[Tree | None]]:
+        """Give all trees back as ``rounds[r][k]``, ``None`` where a label has no tree."""
+        rounds: list[list[Tree | None]] = [[None] * self.n_labels for _ in range(self.n_rounds)]
+        for number, (r, k) in enumerate(zip(self.tree_round, self.tree_label, strict=True)):
+            rounds[r][k] = self.tree(number)
+        return rounds
+
+    def extend(self, rounds: Sequence[Sequence[Tree | None]]) -> Forest:
+        """Return a forest with further rounds at the end."""
+        more = Forest.from_trees(rounds, self.n_labels, self.order)
+
+        def starts(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.concatenate([ours, theirs[1:] + ours[-1]])
+
+        arrays = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in PER_SPLIT_OR_LEAF}
+        return Forest(
+            n_labels=self.n_labels,
+            order=self.order,
+            n_rounds=self.n_rounds + more.n_rounds,
+            tree_round=np.concatenate([self.tree_round, more.tree_round + np.int32(self.n_rounds)]),
+            tree_label=np.concatenate([self.tree_label, more.tree_label]),
+            split_start=starts(self.split_start, more.split_start),
+            leaf_start=starts(self.leaf_start, more.leaf_start),
+            word_start=starts(self.word_start, more.word_start),
+            **arrays,
+        )
+
+    def truncate(self, n_rounds: int) -> Forest:
+        """Return a forest of the first ``n_rounds`` rounds (all of them, if there are fewer)."""
+        n_rounds = min(int(n_rounds), self.n_rounds)
+        if n_rounds < 0:
+            raise ValueError(f"n_rounds must be 0 or more, got {n_rounds}")
+        n_trees = int(np.searchsorted(self.tree_round, n_rounds))
+        n_splits, n_leaves = int(self.split_start[n_trees]), int(self.leaf_start[n_trees])
+        lengths = {"words": int(self.word_start[n_splits]), "value": n_leaves, "leaf_rows": n_leaves}
+        return Forest(
+            n_labels=self.n_labels,
+            order=self.order,
+            n_rounds=n_rounds,
+            tree_round=self.tree_round[:n_trees],
+            tree_label=self.tree_label[:n_trees],
+            split_start=self.split_start[: n_trees + 1],
+            leaf_start=self.leaf_start[: n_trees + 1],
+            word_start=self.word_start[: n_splits + 1],
+            **{name: getattr(self, name)[: lengths.get(name, n_splits)] for name in PER_SPLIT_OR_LEAF},
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the forest as a dictionary of plain arrays, for the model file."""
+        shape = np.array([self.n_labels, self.order, self.n_rounds], dtype=np.int64)
+        return {"shape": shape, **dict(self._array_items())}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Forest:
+        """Rebuild a forest from `to_arrays`; every number is checked, so that no forged file can reach a kernel.
+
+        Raises
+        ------
+        ModelFileError
+            If an array is missing, of the wrong type or shape, or holds a number that makes no sense.
+        """
+        check_forest(arrays, ARRAY_DTYPES)
+        n_labels, order, n_rounds = (int(number) for number in arrays["shape"])
+        return cls(n_labels=n_labels, order=order, n_rounds=n_rounds, **{name: arrays[name] for name in ARRAY_DTYPES})
+
+    def check_layout(self, n_dense: int, n_slots: NDArray[np.int64], n_offsets: int) -> None:
+        """Refuse window features that the data do not have.
+
+        Parameters
+        ----------
+        n_dense : int
+            Number of dense window features.
+        n_slots : ndarray of int64, shape (n_sparse,)
+            Number of slots of each sparse feature.
+        n_offsets : int
+            Number of offsets at which sparse features are seen.
+
+        Raises
+        ------
+        ModelFileError
+            If a split tests a feature, or has a left set, that does not fit.
+        """
+        window, n_sparse = self.kind != LAG, len(n_slots)
+        limit = np.where(self.kind == SPARSE, n_sparse * n_offsets, n_dense)
+        if np.any(window & (self.feature >= limit)):
+            split = int(np.argmax(window & (self.feature >= limit)))
+            raise ModelFileError(
+                f"split {split} of the forest tests window feature {self.feature[split]}, but the data have only "
+                f"{limit[split]} of its kind; the forest and the features do not belong together, load the model anew"
+            )
+        sparse = self.kind == SPARSE
+        if sparse.any():
+            needed = -(-n_slots[self.feature[sparse] % n_sparse] // 64)
+            if np.any(np.diff(self.word_start)[sparse] != np.maximum(needed, 1)):
+                raise ModelFileError(
+                    "a split of the forest holds a left set of another size than its sparse feature; "
+                    "the forest and the features do not belong together, load the model anew"
+                )
+
+
+PER_SPLIT_OR_LEAF = ("kind", "feature", "left", "right", "gain", "n_rows", "words", "value", "leaf_rows")
+ARRAY_DTYPES: dict[str, type[np.generic]] = {
+    "tree_round": np.int32,
+    "tree_label": np.int32,
+    "split_start": np.int64,
+    "leaf_start": np.int64,
+    "kind": np.uint8,
+    "feature": np.int32,
+    "left": np.int32,
+    "right": np.int32,
+    "gain": np.float32,
+    "n_rows": np.int32,
+    "word_start": np.int64,
+    "words": np.uint64,
+    "value": np.float32,
+    "leaf_rows": np.int32,
+}

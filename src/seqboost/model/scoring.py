@@ -1,0 +1,109 @@
+"""Rows → scores: which way of scoring is the cheaper, and its spread over threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import run_tasks
+from seqboost.model.quick import quick_scores
+from seqboost.model.tables import QuickTables, build_tables, choose_width, leaf_depths
+from seqboost.model.traversal import context_arrays, forest_arrays, row_arrays, traverse
+from seqboost.trees.tree import SPARSE
+
+if TYPE_CHECKING:
+    from seqboost.features import BinnedRows
+    from seqboost.model.forest import Forest
+
+__all__ = ["forest_scores"]
+
+ROWS_PER_TASK = 2048
+TREES_PER_BLOCK = 64
+MAX_MASK_LEAVES = 64
+MAX_SPARSE_WORDS = 1 << 20
+
+_build_lock = threading.Lock()
+
+
+def forest_scores(forest: Forest, binned: BinnedRows, n_threads: int = 1, *, method: str = "auto") -> NDArray[np.float32]:
+    """Score all rows in all contexts.
+
+    Parameters
+    ----------
+    forest : Forest
+        The trees.
+    binned : BinnedRows
+        The rows.
+    n_threads : int, default=1
+        Number of threads; the result does not depend on it.
+    method : {"auto", "traverse", "masks"}, default="auto"
+        Way of scoring; all give the same bits. ``"masks"`` falls back to ``"traverse"`` where masks cannot be used.
+
+    Returns
+    -------
+    ndarray of float32, shape (n_labels, n_rows, n_contexts)
+        Sum over rounds, in their order and in float32, of the values of the leaves reached. Slots of contexts that do
+        not exist (before a position has a full history) are 0.
+
+    Raises
+    ------
+    ModelFileError
+        If the forest tests features that the rows do not have.
+    """
+    layout = binned.layout
+    slots = np.diff(layout.slot_start).astype(np.int64)
+    forest.check_layout(len(layout.displacement), slots, len(layout.sparse_offsets))
+    n_rows = len(binned.address)
+    scores = np.zeros((forest.n_labels, n_rows, forest.n_contexts), dtype=np.float32)
+    if n_rows == 0 or forest.n_trees == 0:
+        return scores
+    rows = row_arrays(forest, binned)
+    context = context_arrays(forest.n_labels, forest.order)
+    spans = [(begin, min(begin + ROWS_PER_TASK, n_rows)) for begin in range(0, n_rows, ROWS_PER_TASK)]
+    tables = _tables(forest, method)
+    if tables is not None:
+        displacement = rows.displacement[tables.group_feature] if len(rows.displacement) else np.zeros(0, np.int64)
+
+        def task(begin: int, end: int) -> None:
+            survivors = np.zeros((4, int(tables.width[0])), dtype=tables.table.dtype)
+            quick_scores((begin, end), rows, tables, displacement, context, survivors, scores)
+
+    else:
+        arrays = forest_arrays(forest)
+        n_used = len(np.unique(forest.feature[forest.kind == SPARSE]))
+        max_leaves = int(np.diff(forest.leaf_start).max())
+
+        def task(begin: int, end: int) -> None:
+            stamp = np.zeros(n_used, dtype=np.int64)
+            stack = np.zeros((max_leaves + 1, 3), dtype=np.int32)
+            order_of = np.zeros(forest.n_contexts, dtype=np.int32)
+            traverse((begin, end), TREES_PER_BLOCK, rows, arrays, context, stamp, stack, order_of, scores)
+
+    run_tasks(task, spans, n_threads)
+    return scores
+
+
+def _tables(forest: Forest, method: str) -> QuickTables | None:
+    """Tables of the fast scorer, made once; ``None`` if the walk is to be used."""
+    if method not in ("auto", "traverse", "masks"):
+        raise ValueError(f"method must be 'auto', 'traverse' or 'masks', got {method!r}")
+    if method == "traverse":
+        return None
+    with _build_lock:
+        if method not in forest._cache:
+            width = _plan(forest, force=method == "masks")
+            forest._cache[method] = None if width == 0 else build_tables(forest, width)
+        cached: QuickTables | None = forest._cache[method]
+    return cached
+
+
+def _plan(forest: Forest, *, force: bool) -> int:
+    """Width of a block of the fast scorer, or 0 if walking down the trees is cheaper or the only way."""
+    n_leaves = np.diff(forest.leaf_start)
+    sparse = forest.kind == SPARSE
+    if n_leaves.max() > MAX_MASK_LEAVES or np.diff(forest.word_start)[sparse].sum() > MAX_SPARSE_WORDS:
+        return 0
+    return choose_width(forest, 8 if n_leaves.max() > 32 else 4)

@@ -1,0 +1,372 @@
+"""Tables of the fast scorer: what each code of a feature leaves of each tree's leaves.
+
+Leaves are numbered so that the leaf reached is the *lowest survivor* (QuickScorer; Lucchese et al. 2015, "QuickScorer: a
+fast algorithm to rank documents with additive ensembles of regression trees"). A mask has one bit per leaf::
+
+    DENSE    both ways known for each code v:  keep(v) = AND over the tree's splits on f of
+                 v goes left ? ~leaves of the right child : ~leaves of the left child
+    SPARSE   absent goes right, the usual case, so the right child's leaves stand first and nothing need be done;
+             present in the left set: & ~leaves of the right child                         (postings)
+    LAG      one mask per extended context e = base[j] + c, all lag splits combined         (context_mask)
+
+Trees are taken in blocks. Within a block, the codes of a feature that no split tells apart share one row of the table, so
+that a block stays in the cache even with 255 bins::
+
+    table[table_start[g] + width * code_class[g, code] + t]       group g = (block, feature), tree t of the block
+
+The *lane* of a tree is its place in the tables: blocks are taken in the forest's order, and within a block trees stand by
+label, then by round. So each label's trees are still added in the order of rounds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import jit
+from seqboost.model.traversal import read_only, used_sparse
+from seqboost.trees.tree import DENSE, LAG, SPARSE
+
+if TYPE_CHECKING:
+    from seqboost.model.forest import Forest
+
+__all__ = ["QuickTables", "build_tables", "choose_width", "leaf_depths"]
+
+N_CODES = 256
+LANE = 16  # trees of a block are padded to a multiple of this
+GROUPS_AT_ONCE = 4  # the scorer combines so many table rows in one pass
+BLOCK_BYTES = 384 * 1024
+MAX_WIDTH = 1024
+MAX_BYTES = 64 * 1024 * 1024
+
+
+class QuickTables(NamedTuple):
+    """Read-only tables of the fast scorer; masks are uint32 (up to 32 leaves) or uint64 (up to 64)."""
+
+    width: NDArray[np.int64]  # (1,) trees of a block, padded
+    table: NDArray[np.generic]  # (n_cells,) masks
+    block_group: NDArray[np.int64]  # (n_blocks + 1,) first group of each block
+    group_feature: NDArray[np.int32]  # (n_groups,) dense window feature
+    table_start: NDArray[np.uint64]  # (n_groups,)
+    code_class: NDArray[np.uint8]  # (n_groups, 256)
+    context_mask: NDArray[np.generic]  # (E, n_lanes) masks
+    context_base: NDArray[np.int64]  # (order + 1,) first extended context of each type
+    block_run: NDArray[np.int64]  # (n_blocks + 1,) first run of each block; a run: trees of one label
+    run_label: NDArray[np.int64]  # (n_runs,)
+    run_start: NDArray[np.int64]  # (n_runs + 1,) first lane of each run
+    leaf_value: NDArray[np.float32]  # (n_lanes, n_bits) in the order of the masks
+    use_start: NDArray[np.int64]  # (n_used_sparse + 1,) first posting row of each sparse feature in use
+    posting_start: NDArray[np.int64]  # (n_blocks, n_posting_rows + 1)
+    posting_tree: NDArray[np.int32]  # (n_postings,) tree within its block
+    posting_mask: NDArray[np.generic]  # (n_postings,) masks
+
+
+@jit
+def _leaf_masks(
+    split_start: NDArray[np.int64],  # IN (n_trees + 1,)
+    kind: NDArray[np.uint8],  # IN (n_splits,)
+    children: NDArray[np.int32],  # IN (2, n_splits) left and right
+    leaf_bit: NDArray[np.int64],  # OUT (n_leaves,) bit of each leaf
+    keep: NDArray[np.uint64],  # OUT (2, n_splits) survivors if a split goes right (0), left (1)
+) -> None:
+    """Number the leaves of each tree and find which of them each split leaves, whichever way it goes."""
+    one = np.uint64(1)
+    walk = np.zeros(64, np.int64)
+    stack = np.zeros(65, np.int64)
+    count = np.zeros(64, np.int64)
+    first = np.zeros(64, np.int64)
+    for t in range(len(split_start) - 1):
+        s0, n = split_start[t], split_start[t + 1] - split_start[t]
+        leaf0 = s0 + t  # a tree has one leaf more than splits
+        if n == 0:
+            leaf_bit[leaf0] = 0
+            continue
+        depth, n_walk = 1, 0
+        stack[0] = 0
+        while depth > 0:  # parents before children
+            depth -= 1
+            node = stack[depth]
+            walk[n_walk] = node
+            n_walk += 1
+            for side in range(2):
+                child = children[side, s0 + node]
+                if child >= 0:
+                    stack[depth] = child
+                    depth += 1
+        for x in range(n_walk - 1, -1, -1):
+            node = walk[x]
+            count[node] = 0
+            for side in range(2):
+                child = children[side, s0 + node]
+                count[node] += count[child] if child >= 0 else 1
+        first[0] = 0
+        for x in range(n_walk):
+            node = walk[x]
+            s = s0 + node
+            lead = 1 if kind[s] == SPARSE else 0  # side whose leaves stand first
+            low = first[node]
+            for turn in range(2):
+                side = lead if turn == 0 else 1 - lead
+                child = children[side, s]
+                size = count[child] if child >= 0 else 1
+                if child >= 0:
+                    first[child] = low
+                else:
+                    leaf_bit[leaf0 + ~child] = low
+                # going left (1) cuts off the leaves of the right child (side 1); size < 64, both sides have leaves
+                keep[side, s] = ~(((one << np.uint64(size)) - one) << np.uint64(low))
+                low += size
+
+
+@jit
+def _code_classes(
+    group_start: NDArray[np.int64],  # IN (n_groups + 1,)
+    group_split: NDArray[np.int64],  # IN (n_dense_splits,) splits, group by group
+    word_start: NDArray[np.int64],  # IN (n_splits + 1,)
+    words: NDArray[np.uint64],  # IN (n_words,)
+    code_class: NDArray[np.uint8],  # OUT (n_groups, 256)
+    n_classes: NDArray[np.int64],  # OUT (n_groups,)
+) -> None:
+    """Find the codes that no split of a group tells apart."""
+    renumbered = np.zeros(2 * N_CODES, np.int64)
+    for g in range(len(group_start) - 1):
+        n = 1
+        for v in range(N_CODES):
+            code_class[g, v] = 0
+        for x in range(group_start[g], group_start[g + 1]):
+            w = word_start[group_split[x]]
+            renumbered[: 2 * n] = -1
+            n = 0
+            for v in range(N_CODES):
+                bit = np.int64((words[w + (v >> 6)] >> np.uint64(v & 63)) & np.uint64(1))
+                pair = 2 * np.int64(code_class[g, v]) + bit
+                if renumbered[pair] < 0:
+                    renumbered[pair] = n
+                    n += 1
+                code_class[g, v] = renumbered[pair]
+        n_classes[g] = n
+
+
+@jit
+def _fill_table(
+    group_start: NDArray[np.int64],  # IN (n_groups + 1,)
+    group_split: NDArray[np.int64],  # IN (n_dense_splits,)
+    lane: NDArray[np.int64],  # IN (n_splits,) tree of a split within its block
+    word_start: NDArray[np.int64],  # IN (n_splits + 1,)
+    words: NDArray[np.uint64],  # IN (n_words,)
+    keep: NDArray[np.uint64],  # IN (2, n_splits)
+    code_class: NDArray[np.uint8],  # IN (n_groups, 256)
+    n_classes: NDArray[np.int64],  # IN (n_groups,)
+    table_start: NDArray[np.int64],  # IN (n_groups,)
+    width: int,
+    table: NDArray[np.uint64],  # OUT (n_cells,) all ones
+) -> None:
+    """Combine the splits of each tree on one feature into one mask per class of codes."""
+    witness = np.zeros(N_CODES, np.int64)
+    for g in range(len(group_start) - 1):
+        for v in range(N_CODES):
+            witness[code_class[g, v]] = v
+        for x in range(group_start[g], group_start[g + 1]):
+            s = group_split[x]
+            for q in range(n_classes[g]):
+                v = witness[q]
+                bit = np.int64((words[word_start[s] + (v >> 6)] >> np.uint64(v & 63)) & np.uint64(1))
+                table[table_start[g] + q * width + lane[s]] &= keep[bit, s]
+
+
+def leaf_depths(forest: Forest) -> float:
+    """Sum over trees of a typical walk's number of tests (half again the depth of a balanced tree)."""
+    return float(np.sum(1.5 * np.log2(np.diff(forest.leaf_start))))
+
+
+def choose_width(forest: Forest, n_bytes: int) -> int:
+    """Choose how many trees make a block: as many as keep its table within the cache."""
+    splits = np.flatnonzero(forest.kind == DENSE)
+    n_trees = forest.n_trees
+    _, splits_of = np.unique(forest.feature[splits], return_counts=True)
+    by_feature = splits[np.argsort(forest.feature[splits], kind="stable")]
+    n_classes = np.zeros(len(splits_of), dtype=np.int64)
+    code_class = np.zeros((len(splits_of), N_CODES), dtype=np.uint8)
+    group_start = np.concatenate([[0], np.cumsum(splits_of)]).astype(np.int64)
+    _code_classes(group_start, by_feature, forest.word_start, forest.words, code_class, n_classes)
+    width = MAX_WIDTH
+    while width > LANE:
+        n_rows = np.minimum(splits_of * (width / n_trees) + 1, n_classes)
+        if float(n_rows.sum()) * min(width, n_trees) * n_bytes <= BLOCK_BYTES:
+            break
+        width //= 2
+    n_blocks = -(-n_trees // width)
+    return -(-(-(-n_trees // n_blocks)) // LANE) * LANE
+
+
+def _groups(forest: Forest, split_lane: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], ...]:
+    """Sort the dense splits by (block, feature), and give each block a whole number of quadruples of groups."""
+    splits = np.flatnonzero(forest.kind == DENSE)
+    n_blocks = -(-forest.n_trees // width)
+    block, feature = split_lane[splits] // width, forest.feature[splits].astype(np.int64)
+    n_features = int(feature.max(initial=0)) + 1
+    key = block * n_features + feature
+    sorted_by = np.argsort(key, kind="stable")
+    keys, counts = np.unique(key, return_counts=True)
+    per_block = np.bincount(keys // n_features, minlength=n_blocks)
+    padded = -(-per_block // GROUPS_AT_ONCE) * GROUPS_AT_ONCE
+    block_group = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
+    place = np.arange(len(keys)) + np.repeat(block_group[:-1] - np.cumsum(per_block) + per_block, per_block)
+    group_feature = np.full(block_group[-1], feature[0] if len(feature) else 0, dtype=np.int64)
+    group_feature[place] = keys % n_features
+    sizes = np.zeros(block_group[-1], dtype=np.int64)
+    sizes[place] = counts
+    return block_group, group_feature, np.concatenate([[0], np.cumsum(sizes)]), splits[sorted_by]
+
+
+@jit
+def _fill_context_mask(
+    split: NDArray[np.int64],  # IN (n_lag_splits,)
+    split_lane: NDArray[np.int64],  # IN (n_splits,)
+    feature: NDArray[np.int32],  # IN (n_splits,)
+    word_start: NDArray[np.int64],  # IN (n_splits + 1,)
+    words: NDArray[np.uint64],  # IN (n_words,)
+    keep: NDArray[np.uint64],  # IN (2, n_splits)
+    label: NDArray[np.int64],  # IN (order, E) label at each lag in each extended context
+    mask: NDArray[np.uint64],  # OUT (E, n_lanes) all ones
+) -> None:
+    """Combine the lag splits of each tree into one mask per extended context."""
+    for s in split:
+        for e in range(mask.shape[0]):
+            v = label[feature[s] - 1, e]
+            bit = np.int64((words[word_start[s] + (v >> 6)] >> np.uint64(v & 63)) & np.uint64(1))
+            mask[e, split_lane[s]] &= keep[bit, s]
+
+
+def _context_labels(n_labels: int, order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Label at each lag in each extended context (order, E), and the first extended context of each type."""
+    n_existing = n_labels ** np.arange(order + 1, dtype=np.int64)
+    base = np.concatenate([[0], np.cumsum(n_existing)]).astype(np.int64)
+    label = np.full((order, base[-1]), n_labels, dtype=np.int64)
+    for lag in range(1, order + 1):
+        for j in range(lag, order + 1):
+            label[lag - 1, base[j] : base[j + 1]] = np.arange(n_existing[j]) // n_labels ** (lag - 1) % n_labels
+    return label, base[:-1]
+
+
+def _lanes(forest: Forest, width: int) -> tuple[NDArray[np.int64], ...]:
+    """Lane of each tree, and the runs of trees of one label: first of each block, label, first lane."""
+    tree = np.arange(forest.n_trees)
+    block = tree // width
+    by_label = np.lexsort((tree, forest.tree_label, block))
+    lane = np.empty_like(tree)
+    lane[by_label] = tree  # blocks are full but for the last, so that places are lanes
+    key = (block * forest.n_labels + forest.tree_label)[by_label]
+    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    n_blocks = int(block[-1]) + 1
+    block_run = np.searchsorted(key[first], np.arange(n_blocks + 1) * forest.n_labels).astype(np.int64)
+    return lane, block_run, key[first] % forest.n_labels, np.append(first, forest.n_trees)
+
+
+def _postings(
+    forest: Forest, split_lane: NDArray[np.int64], keep: NDArray[np.uint64], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]] | None:
+    """For each (block, sparse feature, slot): trees whose leaves the presence of the slot cuts down.
+
+    ``None`` if these lists would be too long.
+    """
+    splits = np.flatnonzero(forest.kind == SPARSE)
+    used = used_sparse(forest)
+    n_blocks = -(-forest.n_trees // width)
+    n_bits = (np.diff(forest.word_start) * 64)[splits]
+    use = np.searchsorted(used, forest.feature[splits])
+    size = np.zeros(len(used), dtype=np.int64)
+    np.maximum.at(size, use, n_bits)
+    use_start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    first = np.concatenate([[0], np.cumsum(n_bits)])[:-1]
+    n_rows = int(use_start[-1])
+    if (n_blocks * n_rows + int(n_bits.sum())) * 8 > MAX_BYTES:
+        return None
+    chosen = np.concatenate([np.arange(forest.word_start[s], forest.word_start[s + 1]) for s in splits]).astype(np.int64)
+    bits = np.flatnonzero(np.unpackbits(forest.words[chosen].astype("<u8").view(np.uint8), bitorder="little"))
+    owner = np.searchsorted(first, bits, side="right") - 1
+    split = splits[owner]
+    key = split_lane[split] // width * n_rows + use_start[use[owner]] + bits - first[owner]
+    sorted_by = np.argsort(key, kind="stable")
+    ends = np.searchsorted(key[sorted_by], np.arange(n_blocks * n_rows + 1))
+    index = np.arange(n_blocks)[:, None] * n_rows + np.arange(n_rows + 1)
+    return use_start, ends[index], split_lane[split][sorted_by] % width, keep[1, split][sorted_by]
+
+
+def build_tables(forest: Forest, width: int) -> QuickTables | None:
+    """Build the tables for blocks of ``width`` trees; ``None`` if they would be too large.
+
+    The forest must have at least one tree and none of more than 64 leaves.
+    """
+    wide = int(np.diff(forest.leaf_start).max()) > 32
+    dtype, n_bits = (np.uint64, 64) if wide else (np.uint32, 32)
+    lane, block_run, run_label, run_start = _lanes(forest, width)
+    n_lanes = (len(block_run) - 1) * width
+    split_lane = np.repeat(lane, np.diff(forest.split_start))
+    keep = np.zeros((2, len(forest.kind)), dtype=np.uint64)
+    leaf_bit = np.zeros(len(forest.value), dtype=np.int64)
+    _leaf_masks(forest.split_start, forest.kind, np.stack([forest.left, forest.right]), leaf_bit, keep)
+    leaf_value = np.zeros((n_lanes, n_bits), dtype=np.float32)
+    leaf_value[np.repeat(lane, np.diff(forest.leaf_start)), leaf_bit] = forest.value
+    groups = _groups(forest, split_lane, width)
+    block_group, group_feature = groups[:2]
+    label, context_base = _context_labels(forest.n_labels, forest.order)
+    dense = _dense_table(forest, split_lane % width, keep, width, groups)
+    if dense is None or label.shape[1] * n_lanes * 8 > MAX_BYTES:
+        return None
+    context_mask = np.full((label.shape[1], n_lanes), ~np.uint64(0), dtype=np.uint64)
+    lag_splits = np.flatnonzero(forest.kind == LAG)
+    _fill_context_mask(
+        lag_splits, split_lane, forest.feature, forest.word_start, forest.words, keep, label, context_mask
+    )
+    postings = _postings(forest, split_lane, keep, width) if (forest.kind == SPARSE).any() else NO_POSTINGS
+    if postings is None:
+        return None
+    tables = QuickTables(
+        width=np.array([width], dtype=np.int64),
+        table=dense[0].astype(dtype),
+        block_group=block_group,
+        group_feature=group_feature.astype(np.int32),
+        table_start=dense[1],
+        code_class=dense[2],
+        context_mask=context_mask.astype(dtype),
+        context_base=context_base,
+        block_run=block_run,
+        run_label=run_label.astype(np.int64),
+        run_start=run_start.astype(np.int64),
+        leaf_value=leaf_value,
+        use_start=postings[0],
+        posting_start=postings[1].astype(np.int64),
+        posting_tree=postings[2].astype(np.int32),
+        posting_mask=postings[3].astype(dtype),
+    )
+    return QuickTables(*(read_only(array) for array in tables))  # type: ignore[arg-type]
+
+
+def _dense_table(
+    forest: Forest,
+    lane: NDArray[np.int64],
+    keep: NDArray[np.uint64],
+    width: int,
+    groups: tuple[NDArray[np.int64], ...],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]] | None:
+    """Build the table of the dense features, its starts and the classes of codes; ``None`` if it would be too large."""
+    _, group_feature, group_start, group_split = groups
+    code_class = np.zeros((len(group_feature), N_CODES), dtype=np.uint8)
+    n_classes = np.zeros(len(group_feature), dtype=np.int64)
+    _code_classes(group_start, group_split, forest.word_start, forest.words, code_class, n_classes)
+    n_cells = int(n_classes.sum()) * width
+    if n_cells * 8 > MAX_BYTES:
+        return None
+    table_start = (np.cumsum(n_classes) - n_classes) * width
+    table = np.full(n_cells, ~np.uint64(0), dtype=np.uint64)
+    _fill_table(
+        group_start, group_split, lane, forest.word_start, forest.words, keep,
+        code_class, n_classes, table_start, width, table,
+    )  # fmt: skip
+    return table, table_start.astype(np.uint64), code_class
+
+
+NO_POSTINGS = (np.zeros(1, np.int64), np.zeros((1, 1), np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64))
