@@ -88,9 +88,9 @@ def as_batch(
         categorical_features = TrainedCategories(column.name for column in schema.columns if column.forced)
         sequence = schema.sequence if sequence is None else sequence
     if is_table(X):
+        batch = read_table(X, sequence, categorical_features, schema, estimator_name)
         if sequence is None:
             _warn_flat(schema, "Name the column that tells the sequences apart: sequence='...'")
-        batch = read_table(X, sequence, categorical_features, schema, estimator_name)
     else:
         if sequence is not None and schema is None:
             raise InputTypeError(
@@ -123,7 +123,7 @@ def _warn_flat(schema: BatchSchema | None, how: str) -> None:
             "X is one 2-D table of rows: each row is taken as a sequence of one position, so labels do not influence "
             f"each other. {how}.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -131,15 +131,16 @@ def _read(X: Any, categorical_features: Any, schema: BatchSchema | None, estimat
     """Read anything but a table or a batch."""
     _refuse(X)
     if sp.issparse(X):
+        batch = read_sparse([X], _flat_layout(X.shape), "flat", categorical_features)
         _warn_flat(schema, "If X is one sequence, pass [X]")
-        layout = _flat_layout(X.shape)
-        return read_sparse([X], layout, "flat", categorical_features)
+        return batch
     if not isinstance(X, (list, tuple)) and (isinstance(X, np.ndarray) or hasattr(X, "__array__")):
         array = unmask(X)
         check_dtype(array, "X")
         if array.ndim == 2 and not _holds_containers(array):
+            batch = read_matrix(array, _flat_layout(array.shape), "flat", categorical_features)
             _warn_flat(schema, "If X is one sequence, pass [X]")
-            return read_matrix(array, _flat_layout(array.shape), "flat", categorical_features)
+            return batch
         if array.ndim == 0:
             raise InputTypeError(f"X is a single value. {EXPECTED}.")
         if array.ndim > 3:

@@ -226,7 +226,8 @@ def _unwrap(y: Any) -> Any:
 def _per_sequence(y: Any, batch: SequenceBatch) -> bool:
     """Tell whether the labels of a table came as one sequence of labels per sequence."""
     first = y[0]
-    if len(y) == batch.n_rows and not isinstance(first, CONTAINERS):
+    column = isinstance(y, np.ndarray) and y.shape[1:] == (1,)
+    if len(y) == batch.n_rows and (column or not isinstance(first, CONTAINERS)):
         return False
     return isinstance(first, (*CONTAINERS, tuple)) or (len(y) == batch.n_sequences and isinstance(first, str))
 

@@ -36,7 +36,7 @@ def is_table(X: Any) -> bool:
     """Tell whether an object is a table, without importing any table library."""
     if hasattr(X, "__narwhals_dataframe__") or hasattr(X, "__narwhals_lazyframe__"):
         return True
-    return type(X).__module__.partition(".")[0] in LIBRARIES and hasattr(X, "columns")
+    return type(X).__module__.partition(".")[0] in LIBRARIES and hasattr(type(X), "columns")
 
 
 def _frame(X: Any) -> Any:

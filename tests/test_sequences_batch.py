@@ -1,0 +1,182 @@
+"""Slicing by sequence, and columns forced to those of training."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.utils import _safe_indexing
+
+from seqboost.exceptions import InputError, InputTypeError
+from seqboost.sequences import SequenceBatch, as_batch
+
+X = [[{"n": i + 0.5 * t, "c": "abc"[(i + t) % 3], "on": True} for t in range(i % 4 + 1)] for i in range(10)]
+Y = [[c["c"] for c in sequence] for sequence in X]
+
+
+def check_equal(a: SequenceBatch, b: SequenceBatch) -> None:
+    np.testing.assert_array_equal(a.offsets, b.offsets)
+    np.testing.assert_array_equal(a.numeric, b.numeric)
+    np.testing.assert_array_equal(a.categorical, b.categorical)
+    assert [list(c) for c in a.categories] == [list(c) for c in b.categories]
+    np.testing.assert_array_equal(a.sparse.toarray(), b.sparse.toarray())
+
+
+@pytest.mark.parametrize(
+    "key",
+    [3, -1, np.int64(2), slice(2, 5), slice(None, None, -1), [4, 4, 0], np.array([1, 9]), np.arange(10) % 2 == 0],
+)
+def test_slices_equal_batches_of_slices(key):
+    batch = as_batch(X)
+    index = np.atleast_1d(np.arange(10)[key])
+    expected = as_batch([X[i] for i in index])
+    check_equal(batch[key], expected)
+    check_equal(batch[key, ...], expected)
+    assert batch[key].shape == (len(index),) == (len(batch[key]),)
+
+
+def test_iteration_and_bad_keys():
+    batch = as_batch(X)
+    assert [part.n_rows for part in batch] == batch.lengths.tolist()
+    with pytest.raises(IndexError, match="out of range"):
+        batch[10]
+    with pytest.raises(IndexError, match="one axis"):
+        batch[1, 2]
+    with pytest.raises(IndexError, match="mask of shape"):
+        batch[[True, False]]
+    with pytest.raises(IndexError, match="selected by number"):
+        batch["a"]
+    assert len(batch[[]]) == 0
+
+
+def test_restore_checks_the_number_of_values():
+    with pytest.raises(InputError, match="got 3 values for"):
+        as_batch(X).restore([1, 2, 3])
+
+
+class Counter(BaseEstimator):
+    """Remembers what it was given."""
+
+    def __init__(self, a=1):
+        self.a = a
+
+    def fit(self, X, y):
+        assert isinstance(X, SequenceBatch)
+        assert X.lengths.tolist() == [len(labels) for labels in y]
+        return self
+
+    def score(self, X, y):
+        assert isinstance(X, SequenceBatch)
+        return float(X.n_rows)
+
+
+def test_scikit_learn_slices_by_sequence():
+    batch = as_batch(X)
+    for train, _ in KFold(3).split(batch):
+        check_equal(_safe_indexing(batch, train), as_batch([X[i] for i in train]))
+    scores = cross_val_score(Counter(), batch, Y, cv=KFold(5))
+    assert scores.sum() == batch.n_rows
+    assert GridSearchCV(Counter(), {"a": [1, 2]}, cv=3).fit(batch, Y).best_params_ == {"a": 1}
+
+
+def test_number_of_features():
+    schema = as_batch([np.ones((2, 5))]).schema
+    for bad in ([np.ones((2, 3))], sp.csr_array(np.ones((2, 3))), as_batch([np.ones((2, 3))])):
+        with (
+            warnings.catch_warnings(),
+            pytest.raises(InputError, match="X has 3 features, but Labeler is expecting 5 features as input"),
+        ):
+            warnings.simplefilter("ignore")
+            as_batch(bad, schema=schema, estimator_name="Labeler")
+
+
+def test_dicts_at_prediction():
+    schema = as_batch(
+        [[{"n": 1.5, "c": "a", "on": True, "t": ["u", "v"], "flag": True}, {"n": 2, "c": "b", "flag": False}]]
+    ).schema
+    batch = as_batch([[{"new": 3, "c": "z", "on": False, "flag": True, "t": "v"}, {"on": True, "flag": True}]], schema=schema)
+    assert batch.schema == schema
+    assert batch.schema.columns == schema.columns
+    np.testing.assert_array_equal(batch.numeric, [[np.nan, 1], [np.nan, 1]])
+    assert batch.categorical.tolist() == [[0], [-1]]
+    assert batch.schema.sparse_names == ("on", "t=u", "t=v")
+    np.testing.assert_array_equal(batch.sparse.toarray(), [[0, 0, 1], [1, 0, 0]])
+    nothing = as_batch([[{"new": "q"}]], schema=schema)
+    assert nothing.sparse.nnz == 0
+    assert np.isnan(nothing.numeric).all()
+
+
+def test_same_data_is_left_alone():
+    batch = as_batch(X)
+    check_equal(as_batch(X, schema=batch.schema), batch)
+    check_equal(as_batch(batch, schema=batch.schema), batch)
+    check_equal(as_batch(X[3:5], schema=batch.schema), batch[3:5])
+
+
+def test_kinds_are_forced():
+    schema = as_batch([[{"n": 1.5, "c": "a"}]]).schema
+    with pytest.raises(InputError, match="'c' was categorical.*sequence 1, position 0 holds the number 3.0"):
+        as_batch([[{"n": 2}], [{"c": 3}]], schema=schema)
+    with pytest.raises(InputError, match="'n' was numeric.*sequence 0, position 1 holds 'many'"):
+        as_batch([[{"n": "1"}, {"n": "many"}]], schema=schema)
+    parsed = as_batch([[{"n": "1"}, {"n": " 2.5 "}]], schema=schema)
+    np.testing.assert_array_equal(parsed.numeric[:, 0], [1, 2.5])
+    with pytest.raises(InputError, match="infinity"):
+        as_batch([[{"n": "inf"}]], schema=schema)
+    symbols = as_batch(["ab"]).schema
+    with pytest.raises(InputError, match="'x0' was categorical"):
+        as_batch([[1, 2]], schema=symbols)
+    with pytest.raises(InputError, match="'x0' was categorical"):
+        as_batch(as_batch([[1, 2]], categorical_features=[0]), schema=symbols)
+    same = as_batch([["a", "zz"]], schema=symbols)
+    assert same.categories[0].tolist() == ["a", "zz"]
+    assert as_batch([[None, None]], schema=symbols).categorical.tolist() == [[-1], [-1]]
+
+
+def test_forced_mixed_columns_stay_allowed():
+    schema = as_batch([[{"a": 1}, {"a": "u"}]], categorical_features=["a"]).schema
+    batch = as_batch([[{"a": "w"}, {"a": 1.0}]], schema=schema)
+    assert set(batch.categories[0]) == {1, "w"}
+
+
+def test_tables_at_prediction():
+    train = pd.DataFrame({"id": [1, 1], "v": [1.0, 2.0], "w": ["x", "y"]})
+    schema = as_batch(train, sequence="id").schema
+    new = pl.DataFrame({"w": ["z"], "v": [3], "id": [7]}).with_columns(extra=pl.date(2020, 1, 1))
+    batch = as_batch(new, schema=schema)
+    assert batch.numeric.tolist() == [[3]]
+    assert batch.categories[0].tolist() == ["z"]
+    with pytest.raises(InputError, match=r"X lacks the column\(s\) 'v' that TreeCRF was trained with"):
+        as_batch(train.drop(columns="v"), schema=schema)
+    dicts = as_batch([[{"w": "y"}, {"v": 2}]], schema=schema)
+    np.testing.assert_array_equal(dicts.numeric[:, 0], [np.nan, 2])
+
+
+def test_arrays_and_names():
+    with pytest.warns(UserWarning, match="one position"):
+        named = as_batch(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})).schema
+    with pytest.warns(UserWarning, match="does not have valid feature names, but TreeCRF was fitted with feature names"):
+        batch = as_batch(np.ones((1, 2)), schema=named)
+    assert batch.schema.columns == named.columns
+    plain = as_batch([np.ones((2, 2))]).schema
+    with pytest.warns(UserWarning, match="X has feature names, but TreeCRF was fitted without feature names"):
+        as_batch([pd.DataFrame({"a": [1.0], "b": [2.0]})], schema=plain)
+    with pytest.raises(InputTypeError, match=r"trained with columns without names \(arrays\)"):
+        as_batch([[{"a": 1}]], schema=plain)
+    with pytest.raises(InputTypeError, match=r"trained with named features \(dicts\)"):
+        as_batch([np.ones((2, 1))], schema=as_batch([[{"a": 2}]]).schema)
+
+
+def test_dense_and_sparse_matrices_exchange():
+    dense, sparse = [np.array([[0.0, 2.0], [3.0, 0.0]])], [sp.csr_array([[0.0, 2.0], [3.0, 0.0]])]
+    a = as_batch(sparse, schema=as_batch(dense).schema)
+    np.testing.assert_array_equal(a.numeric, dense[0])
+    b = as_batch(dense, schema=as_batch(sparse).schema)
+    np.testing.assert_array_equal(b.sparse.toarray(), dense[0])
+    assert b.sparse.nnz == 2

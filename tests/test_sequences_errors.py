@@ -1,0 +1,107 @@
+"""Bad input: one message each, with the place at fault."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from seqboost.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.sequences import as_batch
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "match"),
+    [
+        ("abc", InputTypeError, r"X is a single string.*pass \[X\]"),
+        ({"a": 1}, InputTypeError, r"X is a dict.*pass \[\[X\]\]"),
+        (3, InputTypeError, r"X is 3, a int"),
+        (None, InputTypeError, r"X is None"),
+        ({1, 2}, InputTypeError, r"has no order"),
+        (object(), InputTypeError, r"X is a object. Expected a list of sequences"),
+        (np.array(3.0), InputTypeError, r"X is a single value"),
+        (np.arange(3.0), InputError, r"Reshape your data"),
+        ([1, 2, 3], InputError, r"Reshape your data"),
+        (np.zeros((1, 1, 1, 1)), InputError, r"X has 4 dimensions"),
+        ([np.zeros((2, 2, 2))], InputError, r"X\[0\] has 3 dimensions"),
+        ([], InputError, r"Found array with 0 sample\(s\).*no sequences"),
+        (np.empty((0, 3)), InputError, r"Found array with 0 sample\(s\) \(shape=\(0, 3\)\)"),
+        ([np.empty((2, 0))], InputError, r"0 feature\(s\) \(shape=\(2, 0\)\) while a minimum of 1 is required"),
+        ([[{}, {}]], InputError, r"0 feature\(s\) \(shape=\(2, 0\)\) while a minimum of 1 is required"),
+        ([np.ones((1, 2)), np.empty((0, 2))], InputError, r"X\[1\] is an empty sequence"),
+        ([["a"], []], InputError, r"X\[1\] is an empty sequence"),
+        (["a", ""], InputError, r"X\[1\] is an empty sequence"),
+        ([np.ones((1, 2)), np.ones((1, 3))], InputError, r"X\[1\] has 3 features but X\[0\] has 2"),
+        ([sp.csr_array((1, 2)), sp.csr_array((1, 3))], InputError, r"X\[1\] has 3 features but X\[0\] has 2"),
+        ([[[1, 2], [3]]], InputError, r"sequence 0, position 1 has 1 features but sequence 0, position 0 has 2"),
+        ([np.ones((1, 2)), [[1, 2], [3]]], InputError, r"positions of X\[1\]"),
+        ([np.ones((1, 2)), [{"a": 1}]], InputTypeError, r"X\[0\] is a 2-D array but X\[1\] is a list of elements"),
+        (["ab", ["a"]], InputTypeError, r"X\[0\] is a string but X\[1\] is a list of elements"),
+        ([{"a": 1}], InputTypeError, r"X\[0\] is a dict, not a sequence"),
+        ([object()], InputTypeError, r"X\[0\] is a object, which is not understood"),
+        ([[{"a": 2}, 3]], InputTypeError, r"one kind.*sequence 0, position 1 holds a int"),
+        ([[1.0, "a"]], InputError, r"'x0' mixes numbers and other values: sequence 0, position 0 holds the number 1.0"),
+        ([[{"a": "u"}, {"a": 3}]], InputError, r"'a' mixes numbers.*sequence 0, position 1.*categorical_features"),
+        ([[{"a": {"b": 1}}]], InputTypeError, r"'a' at sequence 0, position 0 is itself a dict"),
+        ([[{"a": [1, 2]}]], InputTypeError, r"'a' at sequence 0, position 0 is a list that holds 1"),
+        ([[(1, [2])]], InputTypeError, r"Column 'x1' holds a list; a feature argument must be a string or a number"),
+        ([np.ones((1, 1)) * 1j], InputTypeError, r"Complex data not supported: X\[0\]"),
+        ([sp.csr_array(np.ones((1, 1)) * 1j)], InputTypeError, r"Complex data not supported"),
+        ([[1j]], InputTypeError, r"Complex data not supported"),
+        (np.ones((2, 2)) * 1j, InputError, r"Complex data not supported: X has dtype complex128"),
+        ([np.array(["2020-01-01"], dtype="M8[D]")], InputTypeError, r"X\[0\] has dtype datetime64\[D\]: dates"),
+        ([[datetime.date(2020, 1, 1)]], InputTypeError, r"'x0' holds a date or time.*sequence 0, position 0"),
+        ([np.zeros((1, 1), dtype="V4")], InputTypeError, r"dtype \|V4, which is not understood"),
+        ([np.ones((2, 2)), np.array([[1, 2], [3, np.inf]])], InputError, r"infinity.*sequence 1, position 1, column 'x1'"),
+        ([[{"a": 2.0}], [{"a": -np.inf}]], InputError, r"infinity.*sequence 1, position 0, column 'a'"),
+        ([sp.csr_array([[0, 1.0], [0, np.inf]])], InputError, r"infinity.*sequence 0, position 1, column 'x1'"),
+    ],
+)
+def test_refused(X, error, match):
+    with pytest.raises(error, match=match):
+        as_batch(X)
+
+
+def test_flat_places_are_rows():
+    with pytest.raises(InputError, match="infinity.*row 1, column 'x0'"):
+        as_batch(np.array([[1.0], [np.inf]]))
+    X = np.array([[1.0, {"foo": "bar"}]], dtype=object)
+    with pytest.raises(TypeError, match=r"argument must be .* string.* number"):
+        as_batch(X)
+
+
+def test_table_errors():
+    frame = pd.DataFrame({"id": [1, 1], "v": [1.0, 2.0], "when": pd.to_datetime(["2020-01-01", "2020-01-02"])})
+    with pytest.raises(InputTypeError, match="Column 'when' holds dates or times"):
+        as_batch(frame, sequence="id")
+    with pytest.raises(InputError, match="sequence='seq' names no column"):
+        as_batch(frame, sequence="seq")
+    with pytest.raises(InputError, match=r"0 sample\(s\).*the table is empty"):
+        as_batch(frame[:0], sequence="id")
+    with pytest.raises(InputError, match="'id' is missing in row 1"):
+        as_batch(pl.DataFrame({"id": [1, None], "v": [1, 2]}), sequence="id")
+    with pytest.raises(InputError, match=r"infinity.*sequence 0, position 1 \(row 2 of the table\), column 'v'"):
+        as_batch(pl.DataFrame({"id": [1, 2, 1], "v": [1.0, 2.0, np.inf]}), sequence="id")
+    with pytest.raises(InputTypeError, match="'v' has the nested type"):
+        as_batch(pl.DataFrame({"id": [1], "v": [[1, 2]]}), sequence="id")
+    with pytest.raises(InputTypeError, match="names a column of a table, but X is a list"):
+        as_batch([[1]], sequence="id")
+    with pytest.raises(InputError, match=r"X\[1\] lacks the column\(s\) \['v'\]"):
+        as_batch([pl.DataFrame({"v": [1]}), pl.DataFrame({"u": [1]})])
+
+
+@pytest.mark.parametrize("chosen", [["nope"], [5], [1.5]])
+def test_unknown_categorical_features(chosen):
+    with pytest.raises(ParameterError, match="no such column"):
+        as_batch([np.ones((2, 2))], categorical_features=chosen)
+
+
+def test_categorical_features_mask_and_sparse():
+    with pytest.raises(ParameterError, match="mask of 3 entries but X has 2"):
+        as_batch([np.ones((2, 2))], categorical_features=[True, False, True])
+    with pytest.raises(ParameterError, match="cannot be used with sparse"):
+        as_batch([sp.csr_array(np.ones((2, 2)))], categorical_features=[0])

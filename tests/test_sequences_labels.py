@@ -1,0 +1,242 @@
+"""Labels, weights and chunk schemes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.class_weight import compute_class_weight
+
+from seqboost.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.sequences import LabelCoder, allowed_transitions, as_batch, class_weights, sequence_weights
+from seqboost.sequences.schemes import SCHEMES
+
+BATCH = as_batch(["abc", "de"])
+
+
+def flat_batch(n: int):
+    with pytest.warns(UserWarning, match="one position"):
+        return as_batch(np.zeros((n, 1)))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "kind", "codes"),
+    [
+        (["BIO", "OO"], ["B", "I", "O"], "U", [0, 1, 2, 2, 2]),
+        ([["x", "y", None], ["y", np.nan]], ["x", "y"], "U", [0, 1, -1, 1, -1]),
+        ([[3, 1, 2], (2, 1)], [1, 2, 3], "i", [2, 0, 1, 1, 0]),
+        ([np.array([3, 1, 2]), np.array([2, 1])], [1, 2, 3], "i", [2, 0, 1, 1, 0]),
+        ([np.array([3, 1, np.nan]), [2, 1]], [1, 2, 3], "f", [2, 0, -1, 1, 0]),
+        ([np.array([0.5, 1, np.nan]), np.array([0.5, 1])], [0.5, 1], "f", [0, 1, -1, 0, 1]),
+        ([[True, False, True], [None, False]], [False, True], "b", [1, 0, 1, -1, 0]),
+        ([[1, 2.5, 1], [1, 1]], [1, 2.5], "f", [0, 1, 0, 0, 0]),
+        ([["b", 1, "a"], [1, 1]], ["b", 1, "a"], "O", [0, 1, 2, 1, 1]),
+        ([[(2, "a"), (1, "b"), None], [(1, "b")] * 2], [(1, "b"), (2, "a")], "O", [1, 0, -1, 0, 0]),
+        ([pd.Series(["u", "v", pd.NA]), pl.Series(["u", None])], ["u", "v"], "U", [0, 1, -1, 0, -1]),
+        (iter([["u", "v", "v"], iter("uu")]), ["u", "v"], "U", [0, 1, 1, 0, 0]),
+    ],
+)
+def test_fit(y, classes, kind, codes):
+    coder = LabelCoder()
+    got = coder.fit(y, BATCH)
+    assert got.dtype == np.int32
+    assert got.tolist() == codes
+    assert coder.classes_.tolist() == classes
+    assert coder.classes_.dtype.kind == kind
+
+
+def test_encode_and_decode():
+    coder = LabelCoder()
+    codes = coder.fit(["BIO", "OO"], BATCH)
+    assert coder.decode(codes).tolist() == list("BIOOO")
+    assert coder.decode([0, -1]).tolist() == ["B", None]
+    assert coder.encode([["O", None, "B"], "II"], BATCH).tolist() == [2, -1, 0, 1, 1]
+    with pytest.raises(InputError, match="label 'Z' at sequence 1, position 0, which was not seen in training"):
+        coder.encode(["BIO", "ZO"], BATCH)
+    assert coder.encode(["BIO", "ZO"], BATCH, unknown="ignore").tolist() == [0, 1, 2, -1, 2]
+    assert coder.encode(["BIO", "ZO"], BATCH, unknown="mark").tolist() == [0, 1, 2, -2, 2]
+    with pytest.raises(ParameterError, match="unknown must be"):
+        coder.encode(["BIO", "ZO"], BATCH, unknown="x")
+    again = LabelCoder.from_classes(coder.classes_)
+    assert again.encode(["BIO", "OO"], BATCH).tolist() == codes.tolist()
+    assert LabelCoder.from_classes(["a", "b"]).decode([1]).tolist() == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "match"),
+    [
+        (None, InputError, "requires y to be passed, but the target y is None"),
+        (["BIO"], InputError, "y has 1 label sequences but X has 2"),
+        (list("BIOOO"), InputError, "y has 5 label sequences but X has 2 sequences. Split it"),
+        (["BIO", "OOO"], InputError, r"y\[1\] has 3 labels but X\[1\] has 2 positions \(a string"),
+        ([[1, 2], [1, 2]], InputError, r"y\[0\] has 2 labels but X\[0\] has 3 positions"),
+        ([[None] * 3, [np.nan] * 2], InputError, "no observed label"),
+        ([np.full(3, np.nan), np.full(2, np.nan)], InputError, "no observed label"),
+        ([1, 2], InputTypeError, r"y\[0\] is 1, a int; expected a sequence of 3 labels"),
+        ([{"a": 1}, [1, 2]], InputTypeError, r"y\[0\] is .* a dict"),
+        ([[1, [2], 3], [1, 2]], InputTypeError, r"label at sequence 0, position 1 is \[2\], a list"),
+        ([np.zeros((3, 2)), [1, 2]], InputError, r"y\[0\] has shape \(3, 2\)"),
+        ("BIOOO", InputTypeError, "y is a str"),
+        (3, InputTypeError, "y is a int"),
+        (np.array(3), InputTypeError, "y is a single value"),
+        ([[1, 2, np.inf], [1, 1]], InputError, "Input y contains inf"),
+        ([np.array([1, 2, np.inf]), np.array([1, 1])], InputError, "Input y contains inf"),
+    ],
+)
+def test_refused(y, error, match):
+    with pytest.raises(error, match=match):
+        LabelCoder().fit(y, BATCH)
+
+
+def test_flat_labels():
+    batch = flat_batch(3)
+    coder = LabelCoder()
+    assert coder.fit(np.array([4, 2, 4]), batch).tolist() == [1, 0, 1]
+    assert coder.fit(["b", "a", None], batch).tolist() == [1, 0, -1]
+    assert coder.fit([["b"], ["a"], ["a"]], batch).tolist() == [1, 0, 0]
+    assert coder.fit(np.array([1.0, 0.0, 1.0]), batch).tolist() == [1, 0, 1]
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        assert coder.fit(np.array([[4], [2], [4]]), batch).tolist() == [1, 0, 1]
+    with pytest.raises(InputError, match=r"y should be a 1d array, got an array of shape \(3, 2\)"):
+        coder.fit(np.zeros((3, 2)), batch)
+    for y in (np.array([0.5, 1, 2]), [0.5, 1.0, 2.0]):
+        with pytest.raises(InputError, match="Unknown label type: continuous"):
+            coder.fit(y, batch)
+    with pytest.raises(InputError, match="y has 2 labels but X has 3 rows"):
+        coder.fit([1, 2], batch)
+
+
+def test_table_labels():
+    frame = pd.DataFrame({"id": [1, 2, 1, 2, 1], "v": range(5), "y": list("abcde")})
+    batch = as_batch(frame, sequence="id")
+    coder = LabelCoder()
+    for y in (frame["y"], pl.Series(list("abcde")), list("abcde"), [list("ace"), list("bd")], ["ace", "bd"]):
+        assert coder.fit(y, batch).tolist() == [0, 2, 4, 1, 3]
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        assert coder.fit(frame[["y"]], batch).tolist() == [0, 2, 4, 1, 3]
+    assert coder.fit(np.arange(5), batch).tolist() == [0, 2, 4, 1, 3]
+    assert batch.restore(coder.decode(coder.fit(frame["y"], batch))).tolist() == list("abcde")
+    part = batch[1:]
+    assert coder.encode(["b", "d"], part).tolist() == [1, 3]
+    with pytest.raises(InputError, match="y has 4 labels but the table has 5 rows"):
+        coder.fit(list("abcd"), batch)
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=6), min_size=1, max_size=6))
+@settings(max_examples=50, deadline=None)
+def test_codes_round_trip(y):
+    batch = as_batch([[0] * len(labels) for labels in y])
+    coder = LabelCoder()
+    if not any(label for labels in y for label in labels):
+        with pytest.raises(InputError, match="no observed label"):
+            coder.fit(y, batch)
+        return
+    codes = coder.fit(y, batch)
+    assert [part.tolist() for part in batch.restore(coder.decode(codes))] == y
+    assert coder.encode(y, batch).tolist() == codes.tolist()
+
+
+def test_sequence_weights():
+    assert sequence_weights(None, BATCH).tolist() == [1, 1]
+    assert sequence_weights(2, BATCH).tolist() == [2, 2]
+    given_weights = np.array([0, 3])
+    weights = sequence_weights(given_weights, BATCH)
+    assert weights.dtype == np.float64
+    assert weights.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("weight", "match"),
+    [
+        ([1, 2, 3], "sample_weight has 3 weights but X has 2 sequences"),
+        ([[1], [2]], "Sample weights must be 1D array or scalar"),
+        ([1, -1], r"sample_weight\[1\] is -1.0; weights must be finite"),
+        ([np.nan, 1], r"sample_weight\[0\] is nan"),
+        ([1, np.inf], r"sample_weight\[1\] is inf"),
+        ([0, 0], "All sample weights are zero"),
+        (["a", "b"], "one number for each sequence"),
+    ],
+)
+def test_bad_sequence_weights(weight, match):
+    with pytest.raises(InputError, match=match):
+        sequence_weights(weight, BATCH)
+
+
+def test_class_weights():
+    classes, codes = np.array(["a", "b"]), np.array([0, 0, 1, 0, -1])
+    assert class_weights(None, classes, codes).tolist() == [1, 1]
+    assert class_weights({"b": 3}, classes, codes).tolist() == [1, 3]
+    expected = compute_class_weight("balanced", classes=classes, y=["a", "a", "b", "a"])
+    np.testing.assert_allclose(class_weights("balanced", classes, codes), expected)
+    with pytest.raises(ParameterError, match="names the label 'c', which is not in y"):
+        class_weights({"c": 1}, classes, codes)
+    for bad in (0, -1, np.inf, np.nan, "x"):
+        with pytest.raises(ParameterError, match=r"class_weight\['a'\] is"):
+            class_weights({"a": bad}, classes, codes)
+    with pytest.raises(ParameterError, match="class_weight must be"):
+        class_weights("even", classes, codes)
+
+
+def encode_chunks(scheme: str, chunks: list[tuple[str | None, int]]) -> list[str]:
+    """Write chunks (type, length) in a scheme, straight from the definition of each."""
+    tags: list[str] = []
+    for i, (kind, length) in enumerate(chunks):
+        if kind is None:
+            tags += ["O"] * length
+            continue
+        after_same = i > 0 and chunks[i - 1][0] == kind
+        before_same = i + 1 < len(chunks) and chunks[i + 1][0] == kind
+        inner = {"BILOU": "BILU", "BMEWO": "BMEW"}.get(scheme, "BIES")
+        if scheme in ("IOB1", "IOB2", "BIO"):
+            prefixes = ["B" if scheme != "IOB1" or after_same else "I"] + ["I"] * (length - 1)
+        elif scheme in ("IOE1", "IOE2"):
+            prefixes = ["I"] * (length - 1) + ["E" if scheme == "IOE2" or before_same else "I"]
+        elif length == 1:
+            prefixes = [inner[3]]
+        else:
+            prefixes = [inner[0]] + [inner[1]] * (length - 2) + [inner[2]]
+        tags += [f"{prefix}-{kind}" for prefix in prefixes]
+    return tags
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_allowed_paths_are_exactly_the_encodings_of_chunks(scheme):
+    prefixes = [p for p in SCHEMES[scheme].prefixes if p != "O"]
+    classes = ["O"] + [f"{p}-{kind}" for p in prefixes for kind in "XY"]
+    start, allowed, end = allowed_transitions(scheme, np.array(classes))
+    n_positions = 3
+    legal = set()
+    options = [(kind, length) for kind in (None, "X", "Y") for length in (1, 2, 3)]
+    for n_chunks in (1, 2, 3):
+        for chunks in itertools.product(options, repeat=n_chunks):
+            if sum(length for _, length in chunks) == n_positions:
+                legal.add(tuple(encode_chunks(scheme, list(chunks))))
+    passed = set()
+    for path in itertools.product(range(len(classes)), repeat=n_positions):
+        if start[path[0]] and end[path[-1]] and all(allowed[a, b] for a, b in itertools.pairwise(path)):
+            passed.add(tuple(classes[k] for k in path))
+    assert passed == legal
+
+
+def test_scheme_without_types():
+    start, allowed, end = allowed_transitions("bio", ["B", "I", "O"])
+    assert start.tolist() == [True, False, True]
+    assert allowed.tolist() == [[True, True, True], [True, True, True], [True, False, True]]
+    assert end.all()
+
+
+@pytest.mark.parametrize("label", ["E-X", "X", "O-X", "NP", 3, ""])
+def test_label_outside_the_scheme(label):
+    with pytest.raises(ParameterError, match="does not fit the scheme 'IOB2'"):
+        allowed_transitions("IOB2", np.array(["O", label], dtype=object))
+
+
+def test_unknown_scheme():
+    with pytest.raises(ParameterError, match="Unknown chunk scheme 'IOX'"):
+        allowed_transitions("IOX", ["O"])
