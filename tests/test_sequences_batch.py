@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -85,14 +83,11 @@ def test_scikit_learn_slices_by_sequence():
     assert GridSearchCV(Counter(), {"a": [1, 2]}, cv=3).fit(batch, Y).best_params_ == {"a": 1}
 
 
+@pytest.mark.filterwarnings("ignore:X is one 2-D table")
 def test_number_of_features():
     schema = as_batch([np.ones((2, 5))]).schema
     for bad in ([np.ones((2, 3))], sp.csr_array(np.ones((2, 3))), as_batch([np.ones((2, 3))])):
-        with (
-            warnings.catch_warnings(),
-            pytest.raises(InputError, match="X has 3 features, but Labeler is expecting 5 features as input"),
-        ):
-            warnings.simplefilter("ignore")
+        with pytest.raises(InputError, match="X has 3 features, but Labeler is expecting 5 features as input"):
             as_batch(bad, schema=schema, estimator_name="Labeler")
 
 
@@ -100,7 +95,8 @@ def test_dicts_at_prediction():
     schema = as_batch(
         [[{"n": 1.5, "c": "a", "on": True, "t": ["u", "v"], "flag": True}, {"n": 2, "c": "b", "flag": False}]]
     ).schema
-    batch = as_batch([[{"new": 3, "c": "z", "on": False, "flag": True, "t": "v"}, {"on": True, "flag": True}]], schema=schema)
+    first = {"new": 3, "c": "z", "on": False, "flag": True, "t": "v"}
+    batch = as_batch([[first, {"on": True, "flag": True}]], schema=schema)
     assert batch.schema == schema
     assert batch.schema.columns == schema.columns
     np.testing.assert_array_equal(batch.numeric, [[np.nan, 1], [np.nan, 1]])
@@ -161,7 +157,7 @@ def test_tables_at_prediction():
 def test_arrays_and_names():
     with pytest.warns(UserWarning, match="one position"):
         named = as_batch(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})).schema
-    with pytest.warns(UserWarning, match="does not have valid feature names, but TreeCRF was fitted with feature names"):
+    with pytest.warns(UserWarning, match="does not have valid feature names, but TreeCRF was fitted with"):
         batch = as_batch(np.ones((1, 2)), schema=named)
     assert batch.schema.columns == named.columns
     plain = as_batch([np.ones((2, 2))]).schema

@@ -95,6 +95,14 @@ class BatchSchema:
         return cls(columns, tuple(data["sparse_names"]), data["form"], data.get("sequence"))
 
 
+def empty_sequence(i: int) -> InputError:
+    """Return the error for an empty sequence."""
+    return InputError(
+        f"X[{i}] is an empty sequence; every sequence needs at least one position. "
+        "Drop empty sequences (and their labels) first."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Where the sequences lie in the rows, and where the rows lay in the user's object.
@@ -123,10 +131,7 @@ class Layout:
                 "Pass a list with at least one sequence."
             )
         if lengths.min() == 0:
-            raise InputError(
-                f"X[{int(np.argmin(lengths))}] is an empty sequence; every sequence needs at least one position. "
-                "Drop empty sequences (and their labels) first."
-            )
+            raise empty_sequence(int(np.argmin(lengths)))
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(offsets, origin, table_rows)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.arrays import check_dtype, read_arrays, read_matrix, read_rows, unmask
-from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch
+from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch, empty_sequence
 from seqboost.sequences.columns import (
     Column,
     Extra,
@@ -268,6 +268,8 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
             raise InputTypeError(f"X[{i}] is a {type(item).__name__}, which is not understood. {EXPECTED}.")
         else:
             item = list(item)
+        if kind == "elements" and len(item) == 0:
+            raise empty_sequence(i)
         kinds.append(kind)
         normal.append(item)
     return normal, kinds
