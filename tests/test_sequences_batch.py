@@ -130,8 +130,8 @@ def test_kinds_are_forced():
         as_batch([[1, 2]], schema=symbols)
     with pytest.raises(InputError, match="'x0' was categorical"):
         as_batch(as_batch([[1, 2]], categorical_features=[0]), schema=symbols)
-    same = as_batch([["a", "zz"]], schema=symbols)
-    assert same.categories[0].tolist() == ["a", "zz"]
+    known = as_batch([["a", "zz"]], schema=symbols)
+    assert known.categories[0].tolist() == ["a", "zz"]
     assert as_batch([[None, None]], schema=symbols).categorical.tolist() == [[-1], [-1]]
 
 

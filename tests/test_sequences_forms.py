@@ -20,7 +20,7 @@ from seqboost.sequences import BatchSchema, SequenceBatch, as_batch
 ARRAYS = [np.array([[1.0, 2.0], [3.0, np.nan]]), np.array([[5.0, 6.0]])]
 
 
-def same(a: SequenceBatch, b: SequenceBatch) -> None:
+def check_same(a: SequenceBatch, b: SequenceBatch) -> None:
     """Assert that two batches hold the same data."""
     np.testing.assert_array_equal(a.offsets, b.offsets)
     np.testing.assert_array_equal(a.numeric, b.numeric)
@@ -67,17 +67,17 @@ def test_arrays():
     ],
 )
 def test_same_numbers_in_other_forms(other):
-    same(as_batch(other), as_batch(ARRAYS))
+    check_same(as_batch(other), as_batch(ARRAYS))
 
 
 def test_iterators_are_materialised():
-    same(as_batch(a for a in ARRAYS), as_batch(ARRAYS))
-    same(as_batch([iter([1, 2]), range(3)]), as_batch([[1, 2], [0, 1, 2]]))
+    check_same(as_batch(a for a in ARRAYS), as_batch(ARRAYS))
+    check_same(as_batch([iter([1, 2]), range(3)]), as_batch([[1, 2], [0, 1, 2]]))
 
 
 def test_three_dimensional_array():
     cube = np.arange(12).reshape(2, 3, 2)
-    same(as_batch(cube), as_batch(list(cube)))
+    check_same(as_batch(cube), as_batch(list(cube)))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_object_arrays_are_read_column_by_column():
     np.testing.assert_array_equal(batch.numeric[:, 0], [1, np.nan, 2.5])
     assert batch.categorical[:, 0].tolist() == [0, 1, -1]
     assert batch.categories[0].tolist() == ["a", "b"]
-    same(batch, as_batch([[[1, "a"], [None, "b"]], [[2.5, None]]]))
+    check_same(batch, as_batch([[[1, "a"], [None, "b"]], [[2.5, None]]]))
 
 
 def test_string_arrays_are_categories_in_columns():
@@ -156,7 +156,7 @@ def test_sets_of_strings(kind):
     batch = as_batch([[kind(["walk", "shop"]), kind([])], [kind(["shop"])]])
     assert batch.schema.sparse_names == ("shop", "walk")
     np.testing.assert_array_equal(batch.sparse.toarray(), [[1, 1], [0, 0], [1, 0]])
-    same(batch, as_batch([[{"walk": True, "shop": True}, {}], [{"shop": 1}]]))
+    check_same(batch, as_batch([[{"walk": True, "shop": True}, {}], [{"shop": 1}]]))
 
 
 def test_tuples_of_strings_are_rows():
@@ -168,8 +168,8 @@ def test_scalars():
     batch = as_batch([[1, 2.5, None], [True]])
     np.testing.assert_array_equal(batch.numeric[:, 0], [1, 2.5, np.nan, 1])
     assert batch.schema.form == "scalars"
-    same(as_batch([np.array([1, 2]), np.array([3.0])]), as_batch([[1, 2], [3]]))
-    same(as_batch([pd.Series([1, 2]), pl.Series([3.0])]), as_batch([[1, 2], [3]]))
+    check_same(as_batch([np.array([1, 2]), np.array([3.0])]), as_batch([[1, 2], [3]]))
+    check_same(as_batch([pd.Series([1, 2]), pl.Series([3.0])]), as_batch([[1, 2], [3]]))
     words = as_batch([["the", "cat", np.nan], ["the"]])
     assert words.categorical[:, 0].tolist() == [1, 0, -1, 1]
     assert as_batch([[("a", 1), ("b", 2)]]).schema.columns[1].kind == "numeric"
@@ -180,9 +180,9 @@ def test_strings_are_sequences_of_characters():
     batch = as_batch(["abc", "ca"])
     assert batch.schema.form == "strings"
     assert batch.categorical[:, 0].tolist() == [0, 1, 2, 2, 0]
-    same(batch, as_batch([list("abc"), list("ca")]))
-    same(batch, as_batch(np.array(["abc", "ca"])))
-    same(batch, as_batch(pd.Series(["abc", "ca"])))
+    check_same(batch, as_batch([list("abc"), list("ca")]))
+    check_same(batch, as_batch(np.array(["abc", "ca"])))
+    check_same(batch, as_batch(pd.Series(["abc", "ca"])))
 
 
 @pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix, sp.coo_array, sp.csc_matrix])
@@ -240,13 +240,13 @@ def test_table_category_dtypes():
 
 def test_table_equals_list_of_dicts():
     rows = [{k: v[i] for k, v in FRAME.items() if k != "id"} for i in range(4)]
-    same(as_batch([[rows[0], rows[2]], [rows[1], rows[3]]]), as_batch(pl.DataFrame(FRAME), sequence="id"))
+    check_same(as_batch([[rows[0], rows[2]], [rows[1], rows[3]]]), as_batch(pl.DataFrame(FRAME), sequence="id"))
 
 
 def test_list_of_tables():
     frame = pl.DataFrame(FRAME)
     parts = [frame.filter(pl.col("id") == i).drop("id") for i in ("b", "a")]
-    same(as_batch(parts), as_batch(frame, sequence="id"))
+    check_same(as_batch(parts), as_batch(frame, sequence="id"))
     assert isinstance(as_batch(parts).restore(np.zeros(4)), list)
 
 
@@ -261,7 +261,7 @@ def test_flat(make):
     assert batch.restore(np.zeros((3, 4))).shape == (3, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        same(as_batch(make(matrix), schema=batch.schema), batch)
+        check_same(as_batch(make(matrix), schema=batch.schema), batch)
 
 
 def test_object_matrix_of_dicts_is_a_list_of_sequences():
@@ -277,8 +277,8 @@ def test_categorical_features(chosen):
     assert batch.schema.columns[1].forced
     assert batch.categorical[:, 0].tolist() == [1, 0, -1]
     assert batch.categories[0].tolist() == [3, 7]
-    same(as_batch(as_batch(X), categorical_features=chosen), batch)
-    same(as_batch([x.tolist() for x in X], categorical_features=chosen), batch)
+    check_same(as_batch(as_batch(X), categorical_features=chosen), batch)
+    check_same(as_batch([x.tolist() for x in X], categorical_features=chosen), batch)
     new = as_batch([np.array([[0.0, 9.0]])], schema=batch.schema)
     assert new.categories[0].tolist() == [9]
 
@@ -333,11 +333,11 @@ def test_any_ragged_batch(X):
     )
     schema = as_batch(frame, sequence="id").schema
     table = as_batch(frame, sequence="id")
-    same(as_batch(dicts, schema=schema), table)
+    check_same(as_batch(dicts, schema=schema), table)
     assert table.lengths.tolist() == [len(sequence) for sequence in X]
     order = np.arange(len(X))[::-1]
     turned = table[order]
-    same(turned, as_batch([dicts[i] for i in order], schema=schema))
-    same(turned[order], table)
+    check_same(turned, as_batch([dicts[i] for i in order], schema=schema))
+    check_same(turned[order], table)
     for i, part in enumerate(as_batch(dicts).restore(np.arange(table.n_rows))):
         assert part.tolist() == list(range(table.offsets[i], table.offsets[i + 1]))
