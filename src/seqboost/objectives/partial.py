@@ -89,15 +89,20 @@ class ClampedSequences:
         return total
 
     def _inner(self, potentials: Potentials) -> Potentials:
-        """Copy the scores of these sequences out."""
+        """Copy the scores of these sequences out, -inf for labels other than the observed one.
+
+        (A mask in the lattice would do the same, but takes its slow road.)
+        """
         scores = np.take(potentials.scores, self._rows, axis=1)
+        for k, plane in enumerate(scores):
+            plane[(self._labels >= 0) & (self._labels != k)] = -np.inf
         return Potentials(scores, potentials.table, self._offsets, potentials.order, potentials.end)
 
     def _evaluate(self, inner: Potentials, scratch: NDArray[np.float32], first: int, last: int) -> None:
-        posterior_chunk(inner, first, last, scratch, self.log_z, labels=self._labels)
+        posterior_chunk(inner, first, last, scratch, self.log_z)
 
     def _posterior_chunk(self, inner: Potentials, chunk: int, first: int, last: int, with_pairs: bool) -> None:
-        messages = posterior_chunk(inner, first, last, self.marginals, self.log_z, labels=self._labels)
+        messages = posterior_chunk(inner, first, last, self.marginals, self.log_z)
         if with_pairs and messages is not None:
             unused = np.zeros_like(self._means[chunk])
             pair_sums_chunk(inner, messages, self._row_weights, self._row_weights, self._means[chunk], unused)
