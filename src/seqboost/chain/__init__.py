@@ -1,1 +1,39 @@
-"""."""
+"""Chains of labels: log-scores in; log Z, marginals and labellings out."""
+
+from seqboost.chain.contexts import ContextSpace, end_scores, transition_table
+from seqboost.chain.forward_backward import PairMessages, pair_sums_chunk, posterior_chunk
+from seqboost.chain.inference import (
+    Paths,
+    Posterior,
+    k_best,
+    log_partition,
+    log_probability,
+    node_marginals,
+    path_scores,
+    posterior,
+    viterbi,
+)
+from seqboost.chain.paths import path_scores_chunk
+from seqboost.chain.potentials import CHUNK_POSITIONS, Potentials, sequence_chunks
+
+__all__ = [
+    "CHUNK_POSITIONS",
+    "ContextSpace",
+    "PairMessages",
+    "Paths",
+    "Posterior",
+    "Potentials",
+    "end_scores",
+    "k_best",
+    "log_partition",
+    "log_probability",
+    "node_marginals",
+    "pair_sums_chunk",
+    "path_scores",
+    "path_scores_chunk",
+    "posterior",
+    "posterior_chunk",
+    "sequence_chunks",
+    "transition_table",
+    "viterbi",
+]

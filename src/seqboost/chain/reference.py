@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.potentials import Potentials
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "log_partition_slow",
     "pair_marginals_brute",
     "path_score",
+    "random_potentials",
     "tau_brute",
     "viterbi_slow",
 ]
@@ -104,3 +106,34 @@ def tau_brute(pair: NDArray[np.float64], p: Potentials, t: int) -> tuple[float, 
 
 def _largest_distance(rows: list[NDArray[np.float64]]) -> float:
     return max((0.5 * float(np.abs(a - b).sum()) for a, b in itertools.combinations(rows, 2)), default=0.0)
+
+
+def random_potentials(
+    rng: np.random.Generator,
+    n_labels: int,
+    order: int,
+    *,
+    joint: bool = True,
+    lengths: tuple[int, ...] = (1, 3, 2, 5, 4),
+    scale: float = 1.0,
+    forbidden: float = 0.0,
+    closed: bool = False,
+) -> Potentials:
+    """Random ragged chains for tests; slots that do not exist hold NaN.
+
+    ``forbidden`` is the share of table entries that are -inf; ``closed`` forbids the first label at the end.
+    """
+    space = ContextSpace(n_labels, order)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    n_slots = space.n_contexts if joint else 1
+    scores = (scale * rng.normal(size=(n_labels, offsets[-1], n_slots))).astype(np.float32)
+    if joint:
+        for begin, length in zip(offsets, lengths, strict=False):
+            for t in range(min(order, length)):
+                scores[:, begin + t, space.n_existing(t) :] = np.nan
+    table = rng.normal(size=(space.n_extended, n_labels))
+    table[rng.random(table.shape) < forbidden] = -np.inf
+    end = np.zeros(n_labels)
+    if closed and n_labels > 1:
+        end[0] = -np.inf
+    return Potentials(scores, table, offsets, order, end)

@@ -1,0 +1,162 @@
+"""Beam search: forward-backward and Viterbi over the most promising contexts of each position only.
+
+Letters as in :mod:`seqboost.chain.contexts`.  At every position the ``width`` contexts with the largest forward score
+are kept (the log-sum over labellings that lead there, or their maximum); all others count as impossible.  Everything is
+in log space, and costs N * width * K whatever the number of contexts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import jit
+
+__all__ = ["beam_sequence"]
+
+
+@jit
+def beam_sequence(
+    scores: NDArray[np.float32],  # IN (K, N, C) or (K, N, 1)
+    table: NDArray[np.float64],  # IN (E, K)
+    end: NDArray[np.float64],  # IN (K,)
+    base: NDArray[np.int64],  # IN (m + 1,)
+    begin: int,
+    stop: int,
+    kept: NDArray[np.int64],  # SCRATCH (stop - begin + 1, width) contexts, best first; -1 = none
+    alpha: NDArray[np.float64],  # SCRATCH (stop - begin + 1, width) their forward scores
+    parent: NDArray[np.int64],  # SCRATCH (stop - begin + 1, width) width * label + place of the best way there
+    dense: NDArray[np.float64],  # SCRATCH (2, C)
+    path: NDArray[np.int32],  # OUT (N,) of the best labelling; or (0,): sum over labellings instead
+    marginals: NDArray[np.float32],  # OUT (K, N, C) or (K, N, 1); or (0, 0, 0)
+) -> float:
+    """Return log Z over the labellings within the beam, or the score of the best of them."""
+    n_labels, _, n_slots = scores.shape
+    order = base.size - 1
+    n_contexts, width = dense.shape[1], kept.shape[1]
+    n_shared = n_contexts // n_labels if order > 1 else 1
+    step = 1 if order > 0 else 0
+    forward = dense[0]
+    way = np.empty(n_contexts, np.int64)
+    touched = np.empty(min(width * n_labels, n_contexts), np.int64)
+    forward[:] = -np.inf
+    kept[:] = -1
+    kept[0, 0] = 0
+    alpha[0, 0] = 0.0
+    for t in range(begin, stop):
+        row = t - begin
+        n_touched = np.int64(0)
+        for place in range(width):
+            c = kept[row, place]
+            if c < 0:
+                break
+            for k in range(n_labels):
+                score = alpha[row, place] + table[base[min(row, order)] + c, k] + (end[k] if t == stop - 1 else 0.0)
+                if score > -np.inf:
+                    score += scores[k, t, c if n_slots > 1 else 0]
+                if score > -np.inf:
+                    to = step * (k + n_labels * (c % n_shared))
+                    if forward[to] == -np.inf:
+                        touched[n_touched] = to
+                        n_touched += 1
+                    if path.size == 0:
+                        high, low = max(score, forward[to]), min(score, forward[to])
+                        forward[to] = high + np.log1p(np.exp(low - high))
+                    elif score > forward[to]:
+                        forward[to] = score
+                        way[to] = width * k + place
+        for i in range(n_touched):
+            _insert(kept[row + 1], alpha[row + 1], parent[row + 1], touched[i], forward[touched[i]], way[touched[i]])
+        for i in range(n_touched):
+            forward[touched[i]] = -np.inf
+    total = -np.inf
+    if kept[stop - begin, 0] >= 0:
+        total = alpha[stop - begin, 0]
+        if path.size == 0:
+            summed = 0.0
+            for place in range(width):
+                if kept[stop - begin, place] >= 0:
+                    summed += np.exp(alpha[stop - begin, place] - total)
+            total += np.log(summed)
+    if path.size > 0:
+        place = 0
+        for row in range(stop - begin, 0, -1):
+            code = parent[row, place] if total > -np.inf else 0
+            path[begin + row - 1] = code // width
+            place = code % width
+    elif marginals.size > 0:
+        _beam_backward(scores, table, end, base, begin, stop, kept, alpha, total, dense, marginals)
+    return total
+
+
+@jit
+def _insert(
+    kept: NDArray[np.int64],  # INOUT (width,)
+    alpha: NDArray[np.float64],  # INOUT (width,)
+    parent: NDArray[np.int64],  # INOUT (width,)
+    c: int,
+    score: float,
+    way: int,
+) -> None:
+    """Insert a context into the list of the best ones; lower numbers first among equals."""
+    width = kept.size
+    place = width
+    while place > 0 and (
+        kept[place - 1] < 0
+        or alpha[place - 1] < score
+        or (alpha[place - 1] == score and kept[place - 1] > c)
+    ):
+        place -= 1
+    for i in range(width - 1, place, -1):
+        kept[i], alpha[i], parent[i] = kept[i - 1], alpha[i - 1], parent[i - 1]
+    if place < width:
+        kept[place], alpha[place], parent[place] = c, score, way
+
+
+@jit
+def _beam_backward(
+    scores: NDArray[np.float32],  # IN (K, N, C) or (K, N, 1)
+    table: NDArray[np.float64],  # IN (E, K)
+    end: NDArray[np.float64],  # IN (K,)
+    base: NDArray[np.int64],  # IN (m + 1,)
+    begin: int,
+    stop: int,
+    kept: NDArray[np.int64],  # IN (stop - begin + 1, width)
+    alpha: NDArray[np.float64],  # IN (stop - begin + 1, width)
+    log_z: float,
+    dense: NDArray[np.float64],  # SCRATCH (2, C): log b_{t+1} and log b_t
+    marginals: NDArray[np.float32],  # OUT (K, N, C) or (K, N, 1)
+) -> None:
+    """P(c_t=c, y_t=k | X) = exp(alpha_t(c) + F_t(c,k) + log b_{t+1}(c') - log Z) over kept contexts."""
+    n_labels, _, n_slots = scores.shape
+    order = base.size - 1
+    n_contexts, width = dense.shape[1], kept.shape[1]
+    n_shared = n_contexts // n_labels if order > 1 else 1
+    step = 1 if order > 0 else 0
+    dense[:] = -np.inf
+    for place in range(width):
+        if kept[stop - begin, place] >= 0:
+            dense[stop % 2, kept[stop - begin, place]] = 0.0
+    for t in range(stop - 1, begin - 1, -1):
+        row = t - begin
+        now, following = t % 2, (t + 1) % 2
+        for k in range(n_labels):
+            for c in range(n_slots):
+                marginals[k, t, c] = 0.0
+        for place in range(width):
+            c = kept[row, place]
+            if c < 0 or log_z == -np.inf:
+                break
+            total = 0.0
+            for k in range(n_labels):
+                score = alpha[row, place] + table[base[min(row, order)] + c, k] + (end[k] if t == stop - 1 else 0.0)
+                score += dense[following, step * (k + n_labels * (c % n_shared))]
+                if score > -np.inf:
+                    prob = np.exp(score + scores[k, t, c if n_slots > 1 else 0] - log_z)
+                    marginals[k, t, c if n_slots > 1 else 0] += np.float32(prob)
+                    total += prob
+            # b_t(c) from the context's own marginal; what is too unlikely for that stays impossible
+            dense[now, c] = np.log(total) + log_z - alpha[row, place] if total > 0.0 else -np.inf
+        for place in range(width):
+            if kept[row + 1, place] >= 0:
+                dense[following, kept[row + 1, place]] = -np.inf
