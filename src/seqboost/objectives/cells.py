@@ -20,6 +20,7 @@ from seqboost.objectives.curvature import COUNT, MIXING
 
 __all__ = ["add_observed", "subtract_expected"]
 
+U = np.uint64
 BLOCK = 1024
 """Cells of one label worked on together, so that loops run over contiguous memory that stays in the nearest cache."""
 
@@ -36,151 +37,91 @@ def subtract_expected(
 ) -> None:
     """Fill the hessian, the most probable labels and the expected part of the gradient of a range of positions."""
     first, last, curvature = setting
-    n_labels, _, n_slots = gradient.shape
+    n_labels, n_rows, n_slots = gradient.shape
+    cells, curved = gradient.reshape(-1), hessian.reshape(-1)
+    n_kept = max(1, n_slots // n_labels)  # contexts without their oldest label
     wide = curvature == MIXING and n_slots > 1
     block = max(1, BLOCK // n_slots)
-    weight = np.empty((block, n_slots), dtype=np.float32)
-    here = np.empty((block, n_slots), dtype=np.float32)  # factor of p(1 − p)
-    before = np.zeros((block, n_slots), dtype=np.float32)  # 2w L_t (1 − P(c_t))
-    beside = np.zeros((block, n_slots), dtype=np.float32)  # before + 2w R_t (1 − P(c_{t+1}))
-    node = np.empty(block, dtype=np.float32)  # P(y_t = k)
-    best_prob = np.empty(block, dtype=np.float32)
-    after = np.empty(max(1, n_slots // n_labels), dtype=np.float32)
+    factors = np.zeros((3, block * n_slots), dtype=np.float32)
+    weight, here, before = factors[0], factors[1], factors[2]
+    beside = np.zeros(block * n_slots, dtype=np.float32)  # before + 2w R_t (1 − P(c_{t+1}))
+    node, best_prob = np.empty(block, dtype=np.float32), np.empty(block, dtype=np.float32)
+    leader = np.empty(block, dtype=np.int32)
+    one, zero = np.float32(1.0), np.float32(0.0)
     for start in range(first, last, block):
-        stop = min(start + block, last)
-        n_cells = (stop - start) * n_slots
-        _spread_factors(row_weights[start:stop], right[start:stop], left[start:stop], curvature, weight, here)
-        if wide:
-            _left_part(gradient, start, row_weights[start:stop], left[start:stop], before)
-        best_prob[:] = -1.0
+        n_here = min(block, last - start)
+        _spread_factors(gradient, row_weights, right, left, start, n_here, curvature, factors)
         for k in range(n_labels):
-            plane = gradient[k, start:stop]
-            _update_best(plane, k, node, best[start:stop], best_prob)
-            if wide:
-                _add_right_part(plane, row_weights[start:stop], right[start:stop], node, before, after, beside)
+            at = U((k * n_rows + start) * n_slots)
+            for t in range(n_here):
+                total = zero
+                for c in range(n_slots):
+                    total += cells[at + U(t * n_slots) + U(c)]
+                node[t] = total
+            for t in range(n_here):
+                better = k == 0 or node[t] > best_prob[t]
+                best_prob[t] = node[t] if better else best_prob[t]
+                leader[t] = np.int32(k) if better else leader[t]
+            for t in range(n_here if wide else 0):
+                row = U(t * n_slots)
+                to_right = np.float32(2.0 * row_weights[start + t]) * right[start + t]
+                for q in range(n_kept):
+                    after = node[t]
+                    if n_kept > 1:
+                        after = zero
+                        for oldest in range(n_labels):
+                            after += cells[at + row + U(oldest * n_kept + q)]
+                    part = to_right * max(one - after, zero)
+                    for oldest in range(n_labels):
+                        c = row + U(oldest * n_kept + q)
+                        beside[c] = before[c] + part
             if curvature != COUNT:
-                _fill(plane.reshape(n_cells), here.ravel(), beside.ravel(), hessian[k, start:stop].reshape(n_cells))
-            _scale(plane.reshape(n_cells), weight.ravel())
-
-
-@jit
-def _fill(
-    prob: NDArray[np.float32],  # IN (n_cells,)
-    here: NDArray[np.float32],  # IN (>= n_cells,)
-    beside: NDArray[np.float32],  # IN (>= n_cells,)
-    hessian: NDArray[np.float32],  # OUT (n_cells,)
-) -> None:
-    """Fill p [ here (1 − p) + beside ]."""
-    for i in range(prob.size):
-        p = prob[i]
-        hessian[i] = p * (here[i] * max(np.float32(1.0) - p, np.float32(0.0)) + beside[i])
-
-
-@jit
-def _scale(prob: NDArray[np.float32], weight: NDArray[np.float32]) -> None:  # INOUT (n_cells,), IN (>= n_cells,)
-    """Turn p into −w p."""
-    for i in range(prob.size):
-        prob[i] *= -weight[i]
+                for i in range(n_here * n_slots):
+                    p = cells[at + U(i)]
+                    curved[at + U(i)] = p * (here[i] * max(one - p, zero) + beside[i])
+            for i in range(n_here * n_slots):
+                cells[at + U(i)] *= -weight[i]
+        for t in range(n_here):
+            best[start + t] = leader[t]
 
 
 @jit
 def _spread_factors(
-    row_weights: NDArray[np.float64],  # IN (n_here,)
-    right: NDArray[np.float32],  # IN (n_here,)
-    left: NDArray[np.float32],  # IN (n_here,)
-    curvature: int,
-    weight: NDArray[np.float32],  # OUT (block, C)
-    here: NDArray[np.float32],  # OUT (block, C)
-) -> None:
-    """Repeat w and the factor of p(1 − p) of each position over its slots."""
-    n_slots = weight.shape[1]
-    for t in range(row_weights.size):
-        w = np.float32(row_weights[t])
-        factor = w
-        if curvature == MIXING:
-            factor *= np.float32(2.0)
-            if n_slots == 1:
-                factor *= np.float32(1.0) + right[t] + left[t]
-        for c in range(n_slots):
-            weight[t, c] = w
-            here[t, c] = factor
-
-
-@jit
-def _left_part(
-    prob: NDArray[np.float32],  # IN (K, N, C), rows from start on
+    prob: NDArray[np.float32],  # IN (K, N, C), n_here rows from start on
+    row_weights: NDArray[np.float64],  # IN (N,)
+    right: NDArray[np.float32],  # IN (N,)
+    left: NDArray[np.float32],  # IN (N,)
     start: int,
-    row_weights: NDArray[np.float64],  # IN (n_here,)
-    left: NDArray[np.float32],  # IN (n_here,)
-    before: NDArray[np.float32],  # OUT (block, C)
+    n_here: int,
+    curvature: int,
+    factors: NDArray[np.float32],  # OUT (3, block * C): w, the factor of p(1 − p), 2w L_t (1 − P(c_t = c))
 ) -> None:
-    """Fill 2w L_t (1 − P(c_t = c)), P(c_t = c) = Σ_k p."""
-    n_labels, _, n_slots = prob.shape
-    n_here = left.size
-    rest = before.ravel()
-    rest[:] = 1.0
-    for k in range(n_labels):
-        plane = prob[k, start : start + n_here].reshape(n_here * n_slots)
-        for i in range(plane.size):
-            rest[i] -= plane[i]
+    """Fill what all labels have in common, for every cell; P(c_t = c) = Σ_k p."""
+    n_labels, n_rows, n_slots = prob.shape
+    cells = prob.reshape(-1)
+    weight, here, before = factors[0], factors[1], factors[2]
+    wide = curvature == MIXING and n_slots > 1
+    if wide:
+        for i in range(n_here * n_slots):
+            before[i] = 1.0
+        for k in range(n_labels):
+            at = U((k * n_rows + start) * n_slots)
+            for i in range(n_here * n_slots):
+                before[i] -= cells[at + U(i)]
     for t in range(n_here):
-        factor = np.float32(2.0 * row_weights[t]) * left[t]
+        w = np.float32(row_weights[start + t])
+        factor, to_left = w, np.float32(0.0)
+        if curvature == MIXING:
+            factor = np.float32(2.0) * w
+            to_left = factor * left[start + t]
+            if not wide:
+                factor *= np.float32(1.0) + right[start + t] + left[start + t]
         for c in range(n_slots):
-            before[t, c] = factor * max(before[t, c], np.float32(0.0))
-
-
-@jit
-def _add_right_part(
-    plane: NDArray[np.float32],  # IN (n_here, C) p of one label k
-    row_weights: NDArray[np.float64],  # IN (n_here,)
-    right: NDArray[np.float32],  # IN (n_here,)
-    node: NDArray[np.float32],  # IN (block,) P(y_t = k)
-    before: NDArray[np.float32],  # IN (block, C)
-    after: NDArray[np.float32],  # scratch (C / K,)
-    beside: NDArray[np.float32],  # OUT (block, C)
-) -> None:
-    """Fill before + 2w R_t (1 − P(c_{t+1} = (k, c without its oldest label))).
-
-    Contexts that differ in their oldest label only lie n_kept slots apart; for order 1, P(c_{t+1}) is P(y_t).
-    """
-    n_here, n_slots = plane.shape
-    n_kept = after.size
-    for t in range(n_here):
-        factor = np.float32(2.0 * row_weights[t]) * right[t]
-        if n_kept == 1:
-            part = factor * max(np.float32(1.0) - node[t], np.float32(0.0))
-            for c in range(n_slots):
-                beside[t, c] = before[t, c] + part
-            continue
-        after[:] = 1.0
-        for oldest in range(n_slots // n_kept):
-            for q in range(n_kept):
-                after[q] -= plane[t, oldest * n_kept + q]
-        for oldest in range(n_slots // n_kept):
-            for q in range(n_kept):
-                c = oldest * n_kept + q
-                beside[t, c] = before[t, c] + factor * max(after[q], np.float32(0.0))
-
-
-@jit
-def _update_best(
-    plane: NDArray[np.float32],  # IN (n_here, C) p of one label k
-    label: int,
-    node: NDArray[np.float32],  # OUT (block,) P(y_t = k)
-    best: NDArray[np.int32],  # INOUT (n_here,)
-    best_prob: NDArray[np.float32],  # INOUT (block,)
-) -> None:
-    """Fill the label's own marginals, and keep it where it is more probable than those before it."""
-    n_here, n_slots = plane.shape
-    for t in range(n_here):
-        even, odd = np.float32(0.0), np.float32(0.0)  # two sums, as each addition waits for the last
-        for half in range(n_slots // 2):
-            even += plane[t, 2 * half]
-            odd += plane[t, 2 * half + 1]
-        node[t] = even + odd + (plane[t, n_slots - 1] if n_slots % 2 else np.float32(0.0))
-        if node[t] > best_prob[t]:
-            best_prob[t] = node[t]
-            best[t] = label
+            i = U(t * n_slots) + U(c)
+            weight[i] = w
+            here[i] = factor
+            if wide:
+                before[i] = to_left * max(before[i], np.float32(0.0))
 
 
 @jit
