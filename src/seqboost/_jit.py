@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["jit", "run_tasks", "thread_count"]
+__all__ = ["inlined", "jit", "run_tasks", "thread_count"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -18,6 +18,16 @@ R = TypeVar("R")
 def jit(function: F) -> F:
     """Compile a kernel lazily, cached on disk, without the GIL and with C's division rules."""
     compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+def inlined(function: F) -> F:
+    """Make a piece of a kernel: written apart for the reader, compiled only as part of the kernels that call it.
+
+    A kernel that calls kernels is optimised together with them, at every level of calls; pieces keep that to two levels
+    and the first fit of a new installation short.
+    """
+    compiled: F = numba.njit(inline="always", error_model="numpy")(function)
     return compiled
 
 

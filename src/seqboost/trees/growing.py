@@ -1,0 +1,187 @@
+"""The grower's Python face: buffers that outlive a tree, and the frozen results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import jit
+from seqboost.trees.fixedpoint import choose_scales, quantise, totals
+from seqboost.trees.grower import FITTED, N_STATE, SIZE, START, G, H, Leaves, Scratch, Splits, grow_tree
+from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.space import Space
+from seqboost.trees.splitting import Limits
+from seqboost.trees.tree import Tree
+
+__all__ = ["Partition", "TreeGrower"]
+
+LeafValue = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+
+@jit
+def _add_values(
+    space,  # IN Space
+    rows,  # IN positions, leaf by leaf
+    start,  # IN (n_leaves,) int64
+    size,  # IN (n_leaves,) int64
+    mask,  # IN (n_leaves, n_extended) int32
+    value,  # IN (n_leaves,) float32
+    old,  # IN (n_rows, n_contexts) float32
+    new,  # OUT (n_rows, n_contexts) float32
+):
+    """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf."""
+    for leaf in range(start.size):
+        v = value[leaf]
+        for p in range(start[leaf], start[leaf] + size[leaf]):
+            i = rows[p]
+            j = space.row_type[i]
+            base = space.base[j]
+            for c in range(space.n_contexts_of[j]):
+                if mask[leaf, base + c] != 0:
+                    new[i, c] = old[i, c] + v
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Which positions and contexts each leaf of a tree holds; from it a tree's outputs on the training rows are known.
+
+    Attributes
+    ----------
+    space : Space
+        Contexts and types of the rows.
+    rows : ndarray of int32
+        Positions, leaf by leaf.
+    start, size : ndarray of int64 of shape (n_leaves,)
+        Segment of each leaf.
+    mask : ndarray of int32 of shape (n_leaves, n_extended)
+        Contexts of each leaf: −1 where it holds one.
+    """
+
+    space: Space
+    rows: NDArray[np.int32]
+    start: NDArray[np.int64]
+    size: NDArray[np.int64]
+    mask: NDArray[np.int32]
+
+    def add(self, value: NDArray[np.float32], old: NDArray[np.float32], new: NDArray[np.float32]) -> None:
+        """Write ``old`` plus the value of each leaf to ``new``, both (n_rows, n_contexts)."""
+        _add_values(self.space, self.rows, self.start, self.size, self.mask, value, old, new)
+
+
+class TreeGrower:
+    """Grows trees on the same columns, one after another, reusing its buffers: one grower per thread.
+
+    Parameters
+    ----------
+    dense : DenseColumns
+        Bin codes of all rows.
+    sparse : SparseColumns
+        Slots of all rows.
+    space : Space
+        Contexts; those of order 0 for factored models.
+    limits : Limits
+        What a tree may do.
+    """
+
+    def __init__(self, dense: DenseColumns, sparse: SparseColumns, space: Space, limits: Limits) -> None:
+        self.dense, self.sparse, self.space, self.limits = dense, sparse, space, limits
+        n_rows, n = dense.address.size, limits.max_leaf_nodes
+        n_extended, n_contexts = int(space.n_contexts_of.sum()), int(space.n_contexts_of[-1])
+        n_cells = int(dense.cell_start[-1]) + int(sparse.slot_start[-1]) * sparse.offset.size
+        max_values = max(258, space.n_labels + 1, int(np.diff(sparse.slot_start).max(initial=0)))
+        n_windowed = dense.feature.size + sparse.kind.size * sparse.offset.size
+        self._leaves = Leaves(
+            state=np.zeros((n, N_STATE), dtype=np.int64),
+            mask=np.zeros((n, n_extended), dtype=np.int32),
+            type_rows=np.zeros((n, space.base.size), dtype=np.int64),
+            contexts=np.zeros((n, 2, n_extended), dtype=np.int64),
+            histogram=np.zeros((n, 2 * n_cells), dtype=np.int64),
+            rule=np.zeros((n, 5)),
+        )
+        self._splits = Splits(
+            np.zeros(n, dtype=np.uint8),
+            *(np.zeros(n, dtype=np.int32) for _ in range(3)),
+            gain=np.zeros(n, dtype=np.float32),
+            n_rows=np.zeros(n, dtype=np.int32),
+            word_start=np.zeros(n + 1, dtype=np.int32),
+            words=np.zeros(n * ((max_values + 63) // 64), dtype=np.uint64),
+            parent=np.zeros(n, dtype=np.int64),
+        )
+        self._scratch = Scratch(
+            keys=np.empty(max_values),
+            order=np.empty(max_values, dtype=np.int64),
+            left=np.zeros(max_values, dtype=np.bool_),
+            drawn=np.ones(n_windowed, dtype=np.bool_),
+            shuffled=np.arange(n_windowed, dtype=np.int64),
+            random=np.zeros(1, dtype=np.uint64),
+            goes_left=np.empty(n_rows, dtype=np.bool_),
+            spare=np.empty(n_rows, dtype=np.int32),
+        )
+        self._segments = tuple(np.empty(n_rows, dtype=np.int32) for _ in range(3))
+        self._planes = tuple(np.empty((n_rows, n_contexts), dtype=np.int32) for _ in range(2))
+
+    def grow(
+        self,
+        gradient: NDArray[np.float32],
+        hessian: NDArray[np.float32],
+        rows: NDArray[np.int32],
+        n_fitted: int,
+        leaf_value: LeafValue,
+        seed: int = 0,
+    ) -> tuple[Tree, Partition]:
+        """Grow a tree for one label.
+
+        Parameters
+        ----------
+        gradient, hessian : ndarray of float32 of shape (n_rows, n_contexts)
+            The label's derivatives; zero where a context does not exist.
+        rows : ndarray of int32
+            Every position once: first those the tree is fitted to, then the others, each part in rising order.
+        n_fitted : int
+            How many of ``rows`` the tree is fitted to.
+        leaf_value : callable
+            From the leaves' sums of gradient and curvature to their values.
+        seed : int, default=0
+            Seed of the features drawn at each node.
+
+        Returns
+        -------
+        tree : Tree
+        partition : Partition
+        """
+        scales = choose_scales(*totals(gradient, hessian, rows, n_fitted), n_fitted)
+        quantise(gradient, scales.gradient, self._planes[0])
+        quantise(hessian, scales.curvature, self._planes[1])
+        self._scratch.random[0] = seed
+        self._segments[0][: rows.size] = rows
+        n_leaves, self._segments = grow_tree(
+            self.dense, self.sparse, self.space, self.limits, scales, self._planes, n_fitted, rows.size,
+            self._segments, self._leaves, self._splits, self._scratch,
+        )  # fmt: skip
+        sums = self._leaves.state[:n_leaves]
+        value = leaf_value(sums[:, G] / scales.gradient, sums[:, H] / scales.curvature)
+        return self._frozen(n_leaves, value.astype(np.float32)), self._partition(n_leaves)
+
+    def _frozen(self, n_leaves: int, value: NDArray[np.float32]) -> Tree:
+        splits, n = self._splits, n_leaves - 1
+        return Tree(
+            kind=splits.kind[:n].copy(),
+            feature=splits.feature[:n].copy(),
+            word_start=splits.word_start[: n + 1].copy(),
+            words=splits.words[: splits.word_start[n]].copy(),
+            left=splits.left[:n].copy(),
+            right=splits.right[:n].copy(),
+            value=value,
+            gain=splits.gain[:n].copy(),
+            n_rows=splits.n_rows[:n].copy(),
+            leaf_rows=self._leaves.state[:n_leaves, FITTED].astype(np.int32),
+        )
+
+    def _partition(self, n_leaves: int) -> Partition:
+        state = self._leaves.state[:n_leaves]
+        start, size = state[:, START].copy(), state[:, SIZE].copy()
+        rows = self._segments[0][: int((start + size).max())].copy()
+        return Partition(self.space, rows, start, size, self._leaves.mask[:n_leaves].copy())

@@ -1,0 +1,168 @@
+"""Histograms: for each bin of each window feature, the sums of gradient, curvature and positions of a node.
+
+A histogram is one flat int64 array of *cells*, two numbers a cell::
+
+    2b      G            Σ of the fixed-point gradients
+    2b+1    H·2^s + n    Σ of the fixed-point curvatures, shifted, and below them the number of positions
+
+Fixed point makes every sum exact: it does not depend on the order of rows or on threads, and *parent − child = sibling*
+holds to the bit. The scales are chosen per tree (:mod:`seqboost.trees.fixedpoint`).
+
+Cells of dense features come first, feature by feature; then those of the sparse slots, offset by offset::
+
+    dense feature f, code v          cell_start[f] + v
+    sparse offset o, slot s          n_dense_cells + o·n_slots + s
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import jit
+
+__all__ = ["DenseColumns", "SparseColumns", "add_dense", "add_sparse", "clear", "subtract", "subtract_contexts"]
+
+
+class DenseColumns(NamedTuple):
+    """The bin codes as the kernels see them; window features are sorted by displacement.
+
+    Features whose displacements follow one another form a *run*: a window over all columns is a single run, and a row's
+    part of it is one contiguous slice of memory.
+    """
+
+    codes: NDArray[np.uint8]  # (n_padded * n_dense,) row-major, boundary rows between sequences
+    address: NDArray[np.int64]  # (n_rows,) first code of a position
+    feature: NDArray[np.int32]  # (n_features,) number of the window feature in the user's order
+    displacement: NDArray[np.int64]  # (n_features,) code of a position: codes[address + displacement]
+    n_values: NDArray[np.int32]  # (n_features,) B: codes 0..B-1 are values, B missing, B+1 boundary, B+2 unknown
+    kind: NDArray[np.uint8]  # (n_features,) 0 numeric, 1 categorical
+    cell_start: NDArray[np.int64]  # (n_features + 1,) first cell of a feature
+    run_start: NDArray[np.int64]  # (n_runs + 1,) features of a run
+
+
+class SparseColumns(NamedTuple):
+    """The slots of every padded row, and which sparse feature they belong to."""
+
+    padded_row: NDArray[np.int64]  # (n_rows,)
+    indptr: NDArray[np.int64]  # (n_padded + 1,)
+    indices: NDArray[np.int32]  # (n_entries,)
+    slot_start: NDArray[np.int32]  # (n_sparse + 1,) slots of a sparse feature
+    kind: NDArray[np.uint8]  # (n_sparse,) 0 ordered, 1 subset
+    absent_rank: NDArray[np.int32]  # (n_sparse,) where "absent" stands among the ordered slots
+    offset: NDArray[np.int64]  # (n_sparse_offsets,)
+    enabled: NDArray[np.bool_]  # (n_sparse_offsets, n_sparse)
+
+
+@jit
+def add_dense(
+    dense,  # IN DenseColumns
+    rows,  # IN positions, int32
+    gradient,  # IN int32, fixed point
+    curvature,  # IN int32, fixed point
+    first,  # IN the part of the three arrays above
+    last,  # IN
+    count_bits,  # IN s
+    histogram,  # IN/OUT (2 * n_cells,) int64
+):
+    """Add positions to the cells of the dense features: each row is one slice of codes per run."""
+    codes, address, displacement = dense.codes, dense.address, dense.displacement
+    cell_start, run_start = dense.cell_start, dense.run_start
+    one = np.uint64(1)
+    for p in range(first, last):
+        g = np.int64(gradient[p])
+        h = (np.int64(curvature[p]) << count_bits) + 1
+        start = address[rows[p]]
+        for r in range(run_start.size - 1):
+            first_feature = run_start[r]
+            here = start + displacement[first_feature] - first_feature
+            for f in range(first_feature, run_start[r + 1]):
+                b = np.uint64(cell_start[f] + codes[np.uint64(here + f)]) << one
+                before_g = histogram[b]
+                before_h = histogram[b + one]
+                histogram[b] = before_g + g
+                histogram[b + one] = before_h + h
+
+
+@jit
+def add_sparse(
+    sparse,  # IN SparseColumns
+    n_dense_cells,  # IN
+    rows,  # IN positions, int32
+    gradient,  # IN int32, fixed point
+    curvature,  # IN int32, fixed point
+    first,  # IN
+    last,  # IN
+    count_bits,  # IN s
+    histogram,  # IN/OUT (2 * n_cells,) int64
+):
+    """Add positions to the cells of the slots they carry: the cost is the number of entries."""
+    padded_row, indptr, indices, offset = sparse.padded_row, sparse.indptr, sparse.indices, sparse.offset
+    n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
+    one = np.uint64(1)
+    for p in range(first, last):
+        g = np.int64(gradient[p])
+        h = (np.int64(curvature[p]) << count_bits) + 1
+        for o in range(offset.size):
+            row = padded_row[rows[p]] + offset[o]
+            shift = n_dense_cells + o * n_slots
+            for q in range(indptr[row], indptr[row + 1]):
+                b = np.uint64(shift + indices[q]) << one
+                before_g = histogram[b]
+                before_h = histogram[b + one]
+                histogram[b] = before_g + g
+                histogram[b + one] = before_h + h
+
+
+@jit
+def clear(histogram):
+    """Set all cells to zero."""
+    for b in range(histogram.size):
+        histogram[b] = 0
+
+
+@jit
+def subtract(
+    parent,  # IN/OUT (2 * n_cells,) int64, becomes the sibling
+    child,  # IN (2 * n_cells,) int64
+):
+    """Turn a parent's histogram into that of the other child of a split of rows."""
+    for b in range(parent.size):
+        parent[b] -= child[b]
+
+
+@jit
+def subtract_contexts(
+    parent,  # IN/OUT (2 * n_cells,) int64, becomes the sibling
+    child,  # IN (2 * n_cells,) int64
+    count_bits,  # IN s
+):
+    """Turn a parent's histogram into that of the other child of a split of contexts.
+
+    Both children hold the same positions, so the numbers of positions stay; only gradients and curvatures are shared
+    out. Positions that the sibling does not hold (at the starts of sequences) are taken out by the caller.
+    """
+    for b in range(0, parent.size, 2):
+        parent[b] -= child[b]
+        parent[b + 1] -= (child[b + 1] >> count_bits) << count_bits
+
+
+@jit
+def remove_counts(
+    dense,  # IN DenseColumns
+    sparse,  # IN SparseColumns
+    row,  # IN a position
+    histogram,  # IN/OUT (2 * n_cells,) int64
+):
+    """Take one position out of the counts (its derivatives are zero there already)."""
+    for f in range(dense.displacement.size):
+        b = dense.cell_start[f] + dense.codes[dense.address[row] + dense.displacement[f]]
+        histogram[2 * b + 1] -= 1
+    n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
+    for o in range(sparse.offset.size if n_slots > 0 else 0):
+        padded = sparse.padded_row[row] + sparse.offset[o]
+        for q in range(sparse.indptr[padded], sparse.indptr[padded + 1]):
+            b = dense.cell_start[dense.cell_start.size - 1] + o * n_slots + sparse.indices[q]
+            histogram[2 * b + 1] -= 1
