@@ -43,7 +43,7 @@ TASKS: dict[str, Task] = {
     "stress": Task({"window": 6}, LEAVES, (6,), crfsuite=(6,)),
     "hyphen": Task({"window": 0}, LEAVES, (0,), crfsuite=(0,)),
     "nettalk": Task({"window": 6, "potentials": "factored"}, LEAVES, (6,), 60, (3,), (0.1,)),
-    "conll2000": Task({"window": 0}, crfsuite=(0,), penalties=(1.0,), spans=True),
+    "conll2000": Task({"window": 0, "decoding": "viterbi"}, crfsuite=(0,), penalties=(1.0,), spans=True),
     "rfid_activity": Task({"window": 5}, LEAVES, NUMERIC, crfsuite=(2,), penalties=(1.0,)),
     "gesture_phase": Task({"window": 5}, LEAVES, NUMERIC, crfsuite=(2,), penalties=(1.0,)),
     "occupancy": Task({"window": 5}, LEAVES, NUMERIC, crfsuite=(2,), penalties=(1.0,)),
