@@ -9,7 +9,7 @@ import pytest
 from objectives_cases import SHAPES, Case, make_case
 from scipy.special import log_softmax, softmax
 
-from seqboost.chain.potentials import sequence_chunks
+from seqboost.chain import sequence_chunks
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.objectives import Likelihood, likelihood, partial, reference
 

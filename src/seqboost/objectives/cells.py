@@ -73,8 +73,8 @@ def subtract_expected(
                             after += cells[at + row + U(oldest * n_kept + q)]
                     part = to_right * max(one - after, zero)
                     for oldest in range(n_labels):
-                        c = row + U(oldest * n_kept + q)
-                        beside[c] = before[c] + part
+                        cell = row + U(oldest * n_kept + q)
+                        beside[cell] = before[cell] + part
             if curvature != COUNT:
                 for i in range(n_here * n_slots):
                     p = cells[at + U(i)]
@@ -117,11 +117,11 @@ def _spread_factors(
             if not wide:
                 factor *= np.float32(1.0) + right[start + t] + left[start + t]
         for c in range(n_slots):
-            i = U(t * n_slots) + U(c)
-            weight[i] = w
-            here[i] = factor
+            cell = U(t * n_slots) + U(c)
+            weight[cell] = w
+            here[cell] = factor
             if wide:
-                before[i] = to_left * max(before[i], np.float32(0.0))
+                before[cell] = to_left * max(before[cell], np.float32(0.0))
 
 
 @jit

@@ -14,16 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
-from seqboost.chain.contexts import ContextSpace
-from seqboost.chain.forward_backward import pair_sums_chunk, posterior_chunk
-from seqboost.chain.potentials import Potentials, sequence_chunks
+from seqboost.chain import (
+    ContextSpace,
+    Potentials,
+    pair_sums_chunk,
+    path_scores_chunk,
+    posterior_chunk,
+    sequence_chunks,
+)
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.objectives.cells import add_observed, subtract_expected
 from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, cell_bound, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.partial import ClampedSequences
-from seqboost.objectives.paths import observed_contexts, path_scores
+from seqboost.objectives.paths import observed_contexts
 
 __all__ = ["Likelihood"]
 
@@ -168,7 +173,8 @@ class Likelihood:
         self._n_correct = np.empty(n_sequences, dtype=np.int64)
         self._best = np.empty(n_positions, dtype=np.int32)
         slot, extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
-        self._slot, self._extended = slot if self._n_slots > 1 else np.zeros_like(slot), extended
+        self._slot = slot if self._n_slots > 1 else np.zeros_like(slot)
+        self._known = np.maximum(self._labels, 0)
         n_tau = n_positions if self._curvature == MIXING else 0
         self._tau = np.zeros((2, n_tau), dtype=np.float32)  # forward, backward
         self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
@@ -302,20 +308,10 @@ class Likelihood:
         posterior_chunk(potentials, first, last, scratch, self._log_z)
         self._score_paths(potentials, first, last)
 
-    def _score_paths(self, potentials: Potentials, first: int, last: int) -> None:
-        path_scores(
-            potentials.scores,
-            potentials.table,
-            potentials.end,
-            self._labels,
-            self._slot,
-            self._extended,
-            self._offsets,
-            self._complete,
-            first,
-            last,
-            self._path_score,
-        )
+    def _score_paths(self, p: Potentials, first: int, last: int) -> None:
+        """Fill the scores of the labelled paths; those with unobserved labels are replaced later."""
+        base = self._space.base
+        path_scores_chunk(p.scores, p.table, p.end, p.offsets, base, self._known, first, last, self._path_score)
 
     def _table_derivatives(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Add up what the chunks left, in the order of chunks."""
@@ -328,7 +324,7 @@ class Likelihood:
         """Give log P of the observed labels from what the chunks left, or say which labels are impossible."""
         self._path_score[self._clamped.sequences] = self._clamped.log_z
         with np.errstate(invalid="ignore"):  # -inf - -inf: the check below explains it
-            found = np.where(self.n_observed > 0, self._path_score - self._log_z, 0.0)
+            found = np.where(self.n_observed > 0, np.minimum(self._path_score - self._log_z, 0.0), 0.0)
         if not np.all(np.isfinite(found)):
             raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
         return found

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
-from seqboost.chain.forward_backward import pair_sums_chunk, posterior_chunk
-from seqboost.chain.potentials import Potentials, sequence_chunks
+from seqboost.chain import Potentials, pair_sums_chunk, posterior_chunk, sequence_chunks
 
 __all__ = ["ClampedSequences"]
 

@@ -1,13 +1,11 @@
-"""The labelled paths: their contexts, which never change, and their scores."""
+"""The contexts of the labelled paths, which never change during training."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
-
-__all__ = ["observed_contexts", "path_scores"]
+__all__ = ["observed_contexts"]
 
 
 def observed_contexts(
@@ -26,27 +24,3 @@ def observed_contexts(
         slot[exists] += known[exists - lag] * n_labels ** (lag - 1)
         base[exists] += n_labels ** (lag - 1)
     return slot.astype(np.int32), (base + slot).astype(np.int32)
-
-
-@jit
-def path_scores(
-    scores: NDArray[np.float32],  # IN (K, N, C) or (K, N, 1)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,)
-    slot: NDArray[np.int32],  # IN (N,) of the observed context; 0 for factored models
-    extended: NDArray[np.int32],  # IN (N,) of the observed context
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    complete: NDArray[np.bool_],  # IN (n_sequences,) whether all labels are observed; others are left alone
-    first: int,  # sequences first .. last-1
-    last: int,
-    path_score: NDArray[np.float64],  # OUT (n_sequences,)
-) -> None:
-    """Fill Σ_t F_t(c_t, y_t) + end[y_T] of the labelled path of a range of sequences."""
-    for sequence in range(first, last):
-        if not complete[sequence]:
-            continue
-        total = end[labels[offsets[sequence + 1] - 1]]
-        for t in range(offsets[sequence], offsets[sequence + 1]):
-            total += scores[labels[t], t, slot[t]] + table[extended[t], labels[t]]
-        path_score[sequence] = total
