@@ -241,7 +241,7 @@ def factored_forward(
     pair = np.empty((n_contexts, n_labels))
     cells = np.empty(n_labels * n_contexts, np.float32)
     cond = np.empty(n_labels * n_contexts, np.float32)
-    work = np.empty((3, n_contexts), np.float32)
+    work = np.empty((4, n_contexts), np.float32)
     wide = np.empty((5, n_contexts))
     now, following = np.empty(n_contexts), np.empty(n_contexts)
     for s in range(first, last):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from seqboost.chain._numeric import MAX_RANGE
 from seqboost.chain.factored import factored_backward, factored_forward, factored_sums
-from seqboost.chain.joint import joint_backward, joint_forward
+from seqboost.chain.joint import joint_backward, joint_backward_log, joint_forward
 from seqboost.chain.mixing import joint_mixing
 from seqboost.chain.potentials import Potentials
 
@@ -77,6 +77,9 @@ def posterior_chunk(
         tau_forward = tau_backward = np.empty(0, np.float32)
     if p.joint:
         joint_backward(p.scores, p.table, p.end, observed, p.offsets, base, first, last, marginals, log_z)
+        for s in first + np.flatnonzero(np.isnan(log_z[first:last])):
+            begin, stop, work = p.offsets[s], p.offsets[s + 1], np.empty((2, p.space.n_contexts))
+            log_z[s] = joint_backward_log(p.scores, p.table, p.end, observed, base, begin, stop, marginals, work)
         joint_forward(p.offsets, p.order, first, last, log_z, marginals)
         if tau_forward.size:
             joint_mixing(marginals, p.offsets, p.order, first, last, tau_forward, tau_backward)

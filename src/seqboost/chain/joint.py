@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from seqboost._jit import jit
 from seqboost.chain._numeric import MAX_RANGE, SMALLEST, exp32
 
-__all__ = ["joint_backward", "joint_forward"]
+__all__ = ["joint_backward", "joint_backward_log", "joint_forward"]
 
 BLOCK = 256
 """Scores exponentiated together (at least one position): their maxima and the tiled table stay in the nearest cache."""
@@ -44,7 +44,7 @@ def joint_backward(
     first: int,
     last: int,
     kernel: NDArray[np.float32],  # OUT (K, N, C) q_t(c, k)
-    log_z: NDArray[np.float64],  # OUT (n_sequences,)
+    log_z: NDArray[np.float64],  # OUT (n_sequences,), NaN if log space is needed
 ) -> None:
     """Fill the posterior kernel and log Z of the sequences first:last."""
     n_labels, _, n_contexts = scores.shape
@@ -54,6 +54,7 @@ def joint_backward(
     for k in range(n_labels):
         for i in range(width):
             tile[k, i] = table[base[order] + i % n_contexts, k]
+    special = np.empty((n_labels, n_contexts))
     top = np.empty(width, np.float32)
     work = np.empty((3, n_contexts))
     open_end = True
@@ -61,31 +62,58 @@ def joint_backward(
         open_end = open_end and end[k] == 0.0
     for s in range(first, last):
         begin, stop = offsets[s], offsets[s + 1]
-        # positions plain:plain_stop have all contexts, no mask and no end constraint
-        plain = min(begin + order, stop) if labels.size == 0 else stop
-        plain_stop = max(plain, stop if open_end else stop - 1)
-        offset, ok = _exponentiate_plain(scores, tile, top, plain, plain_stop, kernel)
-        for t in range(begin, stop):
-            if ok and not plain <= t < plain_stop:
-                highest, ok = _exponentiate(scores, table, end, labels, base, begin, stop, t, kernel)
-                offset += highest
+        log_total, ok = 0.0, True
+        t = begin
+        while t < stop and ok:
+            # a run of positions that have all contexts, no mask and no end constraint; else one position
+            until = stop if open_end else stop - 1
+            is_plain = labels.size == 0 and t >= begin + order and t < until
+            if not is_plain:
+                until = t + 1
+                observed = labels[t] if labels.size > 0 else -1
+                _special_table(table, end, base, min(t - begin, order), t == stop - 1, observed, special)
+            highest, ok = _exponentiate(scores, tile if is_plain else special, top, t, until, kernel)
+            log_total += highest
+            t = until
         if ok:
-            log_total, ok = _backward(kernel, begin, stop, order, work)
-            log_z[s] = offset + log_total
-        if not ok:
-            log_z[s] = _backward_log(scores, table, end, labels, base, begin, stop, kernel, work)
+            log_scale, ok = _backward(kernel, begin, stop, order, work)
+            log_total += log_scale
+        log_z[s] = log_total if ok else np.nan
 
 
 @jit
-def _exponentiate_plain(
+def _special_table(
+    table: NDArray[np.float64],  # IN (E, K)
+    end: NDArray[np.float64],  # IN (K,)
+    base: NDArray[np.int64],  # IN (m + 1,)
+    context_type: int,
+    is_last: bool,
+    observed: int,
+    special: NDArray[np.float64],  # OUT (K, C)
+) -> None:
+    """Table of one position, -inf where the slot does not exist or the observed label is another one."""
+    n_labels, n_contexts = special.shape
+    n_existing = n_contexts if context_type == base.size - 1 else base[context_type + 1] - base[context_type]
+    for k in range(n_labels):
+        for c in range(n_contexts):
+            exists = c < n_existing and (observed < 0 or observed == k)
+            score = table[U(base[context_type] + c), U(k)] if exists else -np.inf
+            special[k, c] = score + end[k] if is_last else score
+
+
+@jit
+def _exponentiate(
     scores: NDArray[np.float32],  # IN (K, N, C)
-    tile: NDArray[np.float64],  # IN (K, block * C) the table, repeated
-    top: NDArray[np.float32],  # SCRATCH (block * C,)
+    tile: NDArray[np.float64],  # IN (K, width) the table, repeated for width / C positions
+    top: NDArray[np.float32],  # SCRATCH (width,)
     start: int,
     stop: int,
     psi: NDArray[np.float32],  # OUT (K, N, C), rows start:stop
 ) -> tuple[float, bool]:
-    """Return the sum of the subtracted maxima, and whether all finite scores lie within reach of their maximum."""
+    """Return the sum of the subtracted maxima, and whether all finite scores lie within reach of their maximum.
+
+    Where the table is -inf psi is 0, even if the score is NaN: every comparison with NaN below is false.
+    """
     n_labels, n_positions, n_contexts = scores.shape
     flat = scores.reshape(-1)
     out = psi.reshape(-1)
@@ -118,63 +146,6 @@ def _exponentiate_plain(
                 lost |= np.int32(relative < np.float32(-MAX_RANGE)) & np.int32(relative > np.float32(-np.inf))
                 out[source + U(i)] = exp32(relative)
     return offset, lost == 0
-
-
-@jit
-def _score(
-    scores: NDArray[np.float32],  # IN (K, N, C)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,) or (0,)
-    base: NDArray[np.int64],  # IN (m + 1,)
-    begin: int,
-    stop: int,
-    t: int,
-    c: int,
-    k: int,
-) -> float:
-    """F_t(c, k), or -inf where the slot does not exist or the observed label is another one."""
-    context_type = min(t - begin, base.size - 1)
-    extended = base[context_type] + c
-    score = -np.inf
-    exists = context_type == base.size - 1 or extended < base[context_type + 1]
-    if exists and (labels.size == 0 or labels[t] < 0 or labels[t] == k):
-        score = table[extended, k]
-        if t == stop - 1:
-            score += end[k]
-        if score > -np.inf:
-            score += scores[k, t, c]
-    return score
-
-
-@jit
-def _exponentiate(
-    scores: NDArray[np.float32],  # IN (K, N, C)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,) or (0,)
-    base: NDArray[np.int64],  # IN (m + 1,)
-    begin: int,
-    stop: int,
-    t: int,
-    psi: NDArray[np.float32],  # OUT (K, N, C), row t
-) -> tuple[float, bool]:
-    """Do what :func:`_exponentiate_plain` does for a position with missing contexts, a mask or an end constraint."""
-    n_labels, _, n_contexts = scores.shape
-    highest, lowest = -np.inf, np.inf
-    for k in range(n_labels):
-        for c in range(n_contexts):
-            score = _score(scores, table, end, labels, base, begin, stop, t, c, k)
-            if score > -np.inf:
-                highest = max(highest, score)
-                lowest = min(lowest, score)
-    if not highest - lowest <= MAX_RANGE:
-        return highest, False
-    for k in range(n_labels):
-        for c in range(n_contexts):
-            score = _score(scores, table, end, labels, base, begin, stop, t, c, k)
-            psi[k, t, c] = exp32(np.float32(score - highest))
-    return highest, True
 
 
 @jit
@@ -236,45 +207,6 @@ def _backward(
 
 
 @jit
-def _backward_log(
-    scores: NDArray[np.float32],  # IN (K, N, C)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,) or (0,)
-    base: NDArray[np.int64],  # IN (m + 1,)
-    begin: int,
-    stop: int,
-    kernel: NDArray[np.float32],  # OUT (K, N, C): q
-    work: NDArray[np.float64],  # SCRATCH (3, C)
-) -> float:
-    """Do what :func:`_backward` does from the scores, in log space; return log Z."""
-    n_labels, _, n_contexts = scores.shape
-    n_shared = n_contexts // n_labels if base.size > 2 else 1
-    step = 1 if base.size > 1 else 0
-    for c in range(n_contexts):
-        work[1, c] = 0.0
-    for t in range(stop - 1, begin - 1, -1):
-        for c in range(n_contexts):
-            highest, total = -np.inf, 0.0  # log of the sum so far = highest + log(total)
-            for k in range(n_labels):
-                score = _score(scores, table, end, labels, base, begin, stop, t, c, k)
-                score += work[1, step * (k + n_labels * (c % n_shared))]
-                if score > highest:
-                    total = total * np.exp(highest - score) + 1.0
-                    highest = score
-                elif score > -np.inf:
-                    total += np.exp(score - highest)
-            work[0, c] = highest + np.log(total) if highest > -np.inf else -np.inf
-            for k in range(n_labels):
-                score = _score(scores, table, end, labels, base, begin, stop, t, c, k)
-                score += work[1, step * (k + n_labels * (c % n_shared))]
-                kernel[k, t, c] = np.float32(np.exp(score - work[0, c])) if score > -np.inf else np.float32(0.0)
-        for c in range(n_contexts):
-            work[1, c] = work[0, c]
-    return work[1, 0]
-
-
-@jit
 def joint_forward(
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     order: int,
@@ -312,3 +244,69 @@ def joint_forward(
             scale = 1.0 / total if total > 0.0 else 0.0
             for c in range(n_contexts):
                 now[c] = following[c] * scale
+
+
+@jit
+def _score(
+    scores: NDArray[np.float32],  # IN (K, N, C)
+    table: NDArray[np.float64],  # IN (E, K)
+    end: NDArray[np.float64],  # IN (K,)
+    labels: NDArray[np.int32],  # IN (N,) or (0,)
+    base: NDArray[np.int64],  # IN (m + 1,)
+    begin: int,
+    stop: int,
+    t: int,
+    c: int,
+    k: int,
+) -> float:
+    """F_t(c, k), or -inf where the slot does not exist or the observed label is another one."""
+    context_type = min(t - begin, base.size - 1)
+    extended = base[context_type] + c
+    score = -np.inf
+    exists = context_type == base.size - 1 or extended < base[context_type + 1]
+    if exists and (labels.size == 0 or labels[t] < 0 or labels[t] == k):
+        score = table[extended, k]
+        if t == stop - 1:
+            score += end[k]
+        if score > -np.inf:
+            score += scores[k, t, c]
+    return score
+
+
+@jit
+def joint_backward_log(
+    scores: NDArray[np.float32],  # IN (K, N, C)
+    table: NDArray[np.float64],  # IN (E, K)
+    end: NDArray[np.float64],  # IN (K,)
+    labels: NDArray[np.int32],  # IN (N,) or (0,)
+    base: NDArray[np.int64],  # IN (m + 1,)
+    begin: int,
+    stop: int,
+    kernel: NDArray[np.float32],  # OUT (K, N, C): q
+    work: NDArray[np.float64],  # SCRATCH (2, C)
+) -> float:
+    """Do what :func:`joint_backward` does for one sequence, in log space; return log Z."""
+    n_labels, _, n_contexts = scores.shape
+    n_shared = n_contexts // n_labels if base.size > 2 else 1
+    step = 1 if base.size > 1 else 0
+    for c in range(n_contexts):
+        work[1, c] = 0.0
+    for t in range(stop - 1, begin - 1, -1):
+        for c in range(n_contexts):
+            highest, total = -np.inf, 0.0  # log of the sum so far = highest + log(total)
+            for k in range(n_labels):
+                score = _score(scores, table, end, labels, base, begin, stop, t, c, k)
+                score += work[1, step * (k + n_labels * (c % n_shared))]
+                if score > highest:
+                    total = total * np.exp(highest - score) + 1.0
+                    highest = score
+                elif score > -np.inf:
+                    total += np.exp(score - highest)
+            work[0, c] = highest + np.log(total) if highest > -np.inf else -np.inf
+            for k in range(n_labels):
+                score = _score(scores, table, end, labels, base, begin, stop, t, c, k)
+                score += work[1, step * (k + n_labels * (c % n_shared))]
+                kernel[k, t, c] = np.float32(np.exp(score - work[0, c])) if score > -np.inf else np.float32(0.0)
+        for c in range(n_contexts):
+            work[1, c] = work[0, c]
+    return work[1, 0]

@@ -34,7 +34,7 @@ def joint_mixing(
     n_labels, n_positions, n_contexts = marginals.shape
     cells = marginals.reshape(-1)
     cond = np.empty(n_labels * n_contexts, np.float32)
-    work = np.empty((3, max(n_contexts, n_labels)), np.float32)
+    work = np.empty((4, n_contexts), np.float32)
     for s in range(first, last):
         for t in range(offsets[s], offsets[s + 1]):
             tau_forward[t], tau_backward[t] = 0.0, 0.0
@@ -53,65 +53,46 @@ def mixing_position(
     n_contexts: int,
     full: bool,  # whether all lags exist at t
     cond: NDArray[np.float32],  # SCRATCH (K * C,)
-    work: NDArray[np.float32],  # SCRATCH (3, max(C, K))
+    work: NDArray[np.float32],  # SCRATCH (4, C)
 ) -> tuple[np.float32, np.float32]:
     """Contraction coefficients of P(y_t | c_t) and of P(y_{t-m} | c_{t+1}) at one position of a chain of order >= 1."""
-    mass, centre, spread = work[0], work[1], work[2]
-    for c in range(n_contexts):
-        mass[c] = 0.0
-    for k in range(n_labels):
-        at = U((k * n_positions + t) * n_contexts)
-        total = np.float32(0.0)
-        for c in range(n_contexts):
-            mass[c] += cells[at + U(c)]
-        for c in range(n_contexts):
-            total += cells[at + U(c)]
-        centre[k] = total
-    n_rows = _invert(mass, n_contexts)
-    for k in range(n_labels):
-        at = U((k * n_positions + t) * n_contexts)
-        to = U(k * n_contexts)
-        if n_rows == n_contexts:
-            for c in range(n_contexts):
-                cond[to + U(c)] = cells[at + U(c)] * mass[c]
-        else:
-            for c in range(n_contexts):
-                if mass[c] > np.float32(0.0):
-                    cond[to] = cells[at + U(c)] * mass[c]
-                    to += U(1)
-    forward = _contraction(cond, n_labels, n_contexts, n_rows, centre, spread)
-    if not full:
-        return forward, np.float32(0.0)
-
     n_shared = n_contexts // n_labels
+    forward, backward = np.float32(0.0), np.float32(0.0)
+    now, following, centre, spread = work[0], work[1], work[2], work[3]
+    for c in range(n_contexts):
+        now[c], following[c] = 0.0, 0.0
     for k in range(n_labels):
-        centre[k] = 0.0
-    n_rows = np.int64(0)
-    for shared in range(n_shared):
+        at = U((k * n_positions + t) * n_contexts)
+        for oldest in range(n_labels):
+            for shared in range(n_shared):
+                prob = cells[at]
+                now[U(oldest * n_shared + shared)] += prob
+                following[U(shared * n_labels + k)] += prob
+                at += U(1)
+    for direction in range(2):
+        if direction == 1 and not full:
+            break
+        mass = now if direction == 0 else following
+        n_rows = np.int64(0)
         for k in range(n_labels):
-            at = U((k * n_positions + t) * n_contexts + shared)
-            total = np.float32(0.0)
-            for oldest in range(n_labels):
-                total += cells[at + U(oldest * n_shared)]
-            if total > np.float32(IMPOSSIBLE):
-                scale = np.float32(1.0) / total
-                for oldest in range(n_labels):
-                    prob = cells[at + U(oldest * n_shared)]
-                    centre[oldest] += prob
-                    cond[U(oldest * n_contexts + n_rows)] = prob * scale
+            centre[k] = 0.0
+        for row in range(n_contexts):
+            if mass[row] > np.float32(IMPOSSIBLE):
+                scale = np.float32(1.0) / mass[row]
+                # a row of cells: over labels in context ``row``, or over oldest labels before context ``row``
+                at, stride = U(t * n_contexts + row), U(n_positions * n_contexts)
+                if direction == 1:
+                    shared, k = row // n_labels, row % n_labels
+                    at, stride = U((k * n_positions + t) * n_contexts + shared), U(n_shared)
+                for k in range(n_labels):
+                    prob = cells[at]
+                    centre[k] += prob
+                    cond[U(k * n_contexts + n_rows)] = prob * scale
+                    at += stride
                 n_rows += 1
-    return forward, _contraction(cond, n_labels, n_contexts, n_rows, centre, spread)
-
-
-@jit
-def _invert(mass: NDArray[np.float32], n: int) -> int:
-    """Replace probabilities by their inverse, 0 if impossible; return how many are possible."""
-    n_possible = np.int64(0)
-    for i in range(n):
-        possible = mass[i] > np.float32(IMPOSSIBLE)
-        mass[i] = np.float32(1.0) / mass[i] if possible else np.float32(0.0)
-        n_possible += np.int64(possible)
-    return n_possible
+        tau = _contraction(cond, n_labels, n_contexts, n_rows, centre, spread)
+        forward, backward = (tau, backward) if direction == 0 else (forward, tau)
+    return forward, backward
 
 
 @jit
