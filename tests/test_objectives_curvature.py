@@ -7,7 +7,8 @@ import pytest
 from objectives_cases import SHAPES, make_case
 
 from seqboost.objectives import reference
-from seqboost.objectives.curvature import mixing_sums
+from seqboost.objectives.cells import BLOCK, subtract_expected
+from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, mixing_sums
 
 KINDS = [(0.3, 0.0), (1.0, 0.0), (3.0, 0.0), (0.3, 3.0), (1.0, 6.0)]  # scale, sticky
 
@@ -122,3 +123,29 @@ def test_mixing_sums_are_those_of_the_reference(order, joint):
         expected = reference.mixing_sums([float(x) for x in tau[0, start:stop]], leaving, order, not joint)
         np.testing.assert_allclose(right[start:stop], expected[0], rtol=1e-5)
         np.testing.assert_allclose(left[start:stop], expected[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("curvature", [COUNT, NEWTON, MIXING])
+@pytest.mark.parametrize(("n_labels", "n_slots"), [(1, 1), (3, 1), (3, 3), (5, 5), (3, 9), (2, 8), (40, 1600)])
+def test_cells_are_those_of_the_reference_across_blocks(n_labels, n_slots, curvature):
+    rng = np.random.default_rng(n_slots)
+    n_rows = max(3, 5 * BLOCK // (2 * n_slots))
+    prob = rng.random((n_labels, n_rows, n_slots)).astype(np.float32) ** 4
+    prob /= prob.sum(axis=(0, 2), keepdims=True)
+    weights, (right, left) = rng.random(n_rows), 9 * rng.random((2, n_rows), dtype=np.float32)
+    gradient, hessian = prob.copy(), np.full_like(prob, np.nan)
+    best = np.full(n_rows, -7, dtype=np.int32)
+    first, last = 1, n_rows - 1
+    subtract_expected(gradient, hessian, weights, right, left, best, (first, last, curvature))
+    inside = slice(first, last)
+    expected = reference.cell_hessian(prob, weights, right, left, curvature == MIXING)
+    np.testing.assert_allclose(gradient[:, inside], -(weights[None, :, None] * prob)[:, inside], rtol=1e-6)
+    if curvature == COUNT:
+        assert np.all(np.isnan(hessian))
+    else:
+        np.testing.assert_allclose(hessian[:, inside], expected[:, inside], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(best[inside], prob.sum(axis=2).argmax(axis=0)[inside])
+    for outside in (0, n_rows - 1):
+        np.testing.assert_array_equal(gradient[:, outside], prob[:, outside])
+        assert np.all(np.isnan(hessian[:, outside]))
+        assert best[outside] == -7

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "cell_hessian",
     "contraction",
     "enumerate_chain",
     "exact_hessian",
@@ -166,3 +167,26 @@ def mixing_sums(
         beyond = left[t - order] if t >= order else 0.0
         left[t] = sum(tau_backward[u] if factored else 1.0 for u in near) + fails * beyond
     return right, left
+
+
+def cell_hessian(
+    prob: NDArray[np.float32],  # IN (K, N, C)
+    row_weights: NDArray[np.float64],  # IN (N,)
+    right: NDArray[np.float32],  # IN (N,)
+    left: NDArray[np.float32],  # IN (N,)
+    mixing: bool,
+) -> NDArray[np.float64]:
+    """Give the curvature of every cell, mixing or newton, straight from the formulas of ``curvature``."""
+    n_labels, n_rows, n_slots = prob.shape
+    p = prob.astype(np.float64)
+    weight = row_weights[None, :, None]
+    if not mixing:
+        return weight * p * (1 - p)
+    to_right, to_left = right[None, :, None].astype(np.float64), left[None, :, None].astype(np.float64)
+    if n_slots == 1:
+        return 2 * weight * p * (1 - p) * (1 + to_right + to_left)
+    # slots (oldest label, the others): P(c_{t+1} = (k, the others)) is a sum over the oldest label
+    split = p.reshape(n_labels, n_rows, n_labels, n_slots // n_labels)
+    following = np.broadcast_to(split.sum(axis=2, keepdims=True), split.shape).reshape(p.shape)
+    context = p.sum(axis=0, keepdims=True)
+    return 2 * weight * p * ((1 - p) + to_right * (1 - following) + to_left * (1 - context))
