@@ -114,11 +114,10 @@ def test_joint_and_factored_agree(order):
     p = random_potentials(rng, 11, order, joint=False, lengths=(1, 7, 3), forbidden=0.1)
     scores = np.ascontiguousarray(np.broadcast_to(p.scores, (11, p.n_positions, p.space.n_contexts)))
     wide = Potentials(scores, p.table, p.offsets, p.order)
-    log_z, nodes, taus, _ = run(p)
-    wide_log_z, pairs, wide_taus, _ = run(wide)
+    log_z, nodes, _, _ = run(p)
+    wide_log_z, pairs, _, _ = run(wide)
     np.testing.assert_allclose(log_z, wide_log_z, atol=2e-6)
     np.testing.assert_allclose(nodes[:, :, 0], pairs.sum(axis=2), atol=2e-6)
-    np.testing.assert_allclose(taus, wide_taus, atol=1e-4)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

@@ -47,6 +47,7 @@ class ContextSpace:
     order: int
 
     def __post_init__(self) -> None:
+        """Check the numbers."""
         if self.n_labels < 1:
             raise ParameterError(f"a chain needs at least one label, got n_labels={self.n_labels}")
         if self.order < 0:

@@ -20,7 +20,7 @@ from seqboost._jit import jit
 from seqboost.chain._numeric import MAX_RANGE, SMALLEST, exp32
 from seqboost.chain.mixing import IMPOSSIBLE, bounded_contraction, mixing_position
 
-__all__ = ["factored_backward", "factored_forward", "factored_sums"]
+__all__ = ["factored_backward", "factored_backward_log", "factored_forward", "factored_sums"]
 
 U = np.uint64
 
@@ -28,7 +28,6 @@ U = np.uint64
 @jit
 def factored_backward(
     scores: NDArray[np.float32],  # IN (K, N, 1)
-    table: NDArray[np.float64],  # IN (E, K)
     weights: NDArray[np.float64],  # IN (E, K) exp(table - max), or (0, K) if its range is too wide for this
     turned: NDArray[np.float64],  # IN (K, C) weights of contexts whose lags all exist, label-major; or (K, 0)
     table_max: float,
@@ -41,7 +40,7 @@ def factored_backward(
     before: NDArray[np.float64],  # OUT (chunk positions, C) b_t(c)
     after: NDArray[np.float64],  # OUT (chunk positions, C) w_t(c')
     in_logs: NDArray[np.bool_],  # OUT (last - first,)
-    log_z: NDArray[np.float64],  # OUT (n_sequences,)
+    log_z: NDArray[np.float64],  # OUT (n_sequences,), meaningless where ``in_logs``: log space is needed
 ) -> None:
     """Fill b, w and log Z of the sequences first:last."""
     n_labels = scores.shape[0]
@@ -74,8 +73,6 @@ def factored_backward(
                 product = 1.0
         log_z[s] = log_total + np.log(product)
         in_logs[s - first] = not ok
-        if not ok:
-            log_z[s] = _backward_log(scores, table, end, labels, base, begin, stop, offsets[first], before, after)
 
 
 @jit
@@ -102,7 +99,7 @@ def _exponentiate_unary(
         unary[k] = score
     for k in range(n_labels):
         unary[k] = exp32(unary[k] - highest)
-    return np.float64(highest), highest - lowest <= np.float32(MAX_RANGE)
+    return float(highest), bool(highest - lowest <= np.float32(MAX_RANGE))
 
 
 @jit
@@ -148,7 +145,7 @@ def _backward_position(
 
 
 @jit
-def _backward_log(
+def factored_backward_log(
     scores: NDArray[np.float32],  # IN (K, N, 1)
     table: NDArray[np.float64],  # IN (E, K)
     end: NDArray[np.float64],  # IN (K,)
@@ -242,7 +239,7 @@ def factored_forward(
     cells = np.empty(n_labels * n_contexts, np.float32)
     cond = np.empty(n_labels * n_contexts, np.float32)
     work = np.empty((4, n_contexts), np.float32)
-    wide = np.empty((5, n_contexts))
+    wide = np.empty((3, n_contexts))
     now, following = np.empty(n_contexts), np.empty(n_contexts)
     for s in range(first, last):
         use_logs = in_logs[s - first]
@@ -257,14 +254,18 @@ def factored_forward(
                     before[row, c] = np.log(now[c]) - before[row, c] if now[c] > 0.0 else -np.inf
                 else:
                     before[row, c] = now[c] / before[row, c] if now[c] > 0.0 else 0.0
-            _pair_position(table, weights, base[context_type], use_logs, before[row], after[row], pair)
+            many = context_type > 0 and n_shared == 1 and n_labels > 8 and not use_logs
+            if many:
+                _forward_position(weights, before[row], after[row], following)
+            else:
+                _pair_position(table, weights, base[context_type], use_logs, before[row], after[row], pair)
+                for c in range(n_contexts):
+                    following[c] = 0.0
+                for c in range(n_contexts):
+                    at = U(n_labels * (c % n_shared))
+                    for k in range(n_labels):
+                        following[at + U(k)] += pair[c, k]
             total = 0.0
-            for c in range(n_contexts):
-                following[c] = 0.0
-            for c in range(n_contexts):
-                at = U(n_labels * (c % n_shared))
-                for k in range(n_labels):
-                    following[at + U(k)] += pair[c, k]
             for k in range(n_labels):
                 node = 0.0
                 for shared in range(n_shared):
@@ -276,9 +277,9 @@ def factored_forward(
                 following[c] *= scale
             if tau_forward.size > 0:
                 tau_forward[t], tau_backward[t] = 0.0, 0.0
-                if context_type > 0 and n_shared == 1 and n_labels > 8 and not use_logs:
+                if many:
                     tau_forward[t], tau_backward[t] = _mixing_bounds(
-                        pair, turned, before[row], after[row], now, following, wide, work[0]
+                        weights, turned, before[row], after[row], now, following, wide
                     )
                 elif context_type > 0:
                     for k in range(n_labels):
@@ -292,54 +293,77 @@ def factored_forward(
 
 
 @jit
+def _forward_position(
+    weights: NDArray[np.float64],  # IN (E, K)
+    before: NDArray[np.float64],  # IN (K,) h_t
+    after: NDArray[np.float64],  # IN (K,) w_t
+    following: NDArray[np.float64],  # OUT (K,) P(c_{t+1}=k | X)
+) -> None:
+    """Do g_{t+1}(k) = w_t(k) sum_c h_t(c) a(c,k), for order 1 and a position that is not the first."""
+    n_labels = following.size
+    cells = weights.reshape(-1)
+    for k in range(n_labels):
+        following[k] = 0.0
+    for c in range(n_labels):
+        at, h = U((c + 1) * n_labels), before[c]
+        for k in range(n_labels):
+            following[k] += h * cells[at + U(k)]
+    for k in range(n_labels):
+        following[k] *= after[k]
+
+
+@jit
 def _mixing_bounds(
-    pair: NDArray[np.float64],  # IN (C, K) P(c_t=c, y_t=k | X)
-    turned: NDArray[np.float64],  # IN (K, C)
-    before: NDArray[np.float64],  # IN (C,) h_t
-    after: NDArray[np.float64],  # IN (C,) w_t
-    now: NDArray[np.float64],  # IN (C,) P(c_t=c | X)
-    following: NDArray[np.float64],  # IN (C,) P(c_{t+1}=c | X)
-    wide: NDArray[np.float64],  # SCRATCH (5, C)
-    spread: NDArray[np.float32],  # SCRATCH (C,)
+    weights: NDArray[np.float64],  # IN (E, K)
+    turned: NDArray[np.float64],  # IN (K, K)
+    before: NDArray[np.float64],  # IN (K,) h_t
+    after: NDArray[np.float64],  # IN (K,) w_t
+    now: NDArray[np.float64],  # IN (K,) P(c_t=c | X)
+    following: NDArray[np.float64],  # IN (K,) P(c_{t+1}=c | X)
+    wide: NDArray[np.float64],  # SCRATCH (3, K)
 ) -> tuple[np.float32, np.float32]:
     """Upper bounds of both contraction coefficients for order 1 and many labels, without any sum along a row.
 
-    Rows of P(y_t | y_{t-1}) are rows of ``pair``, rows of P(y_{t-1} | y_t) its columns.  Minima over rows and distances
-    of rows from the marginal run along different axes, so the pair marginals are read once as they lie and rebuilt once
-    transposed: every inner loop then adds one vector to another.
+    Rows of P(y_t | y_{t-1}) are rows of the pair marginals h(c) a(c,k) w(k), rows of P(y_{t-1} | y_t) their columns.
+    The minimum over rows and the distances of rows from the marginal run along different axes, so the weights are
+    read once as they lie and once transposed: every inner loop then adds one vector to another.
     """
-    n_labels = turned.shape[0]
-    inverse, low_forward, spread_backward, spread_forward, low_backward = wide[0], wide[1], wide[2], wide[3], wide[4]
-    cells = pair.reshape(-1)
-    flat = turned.reshape(-1)
-    for k in range(n_labels):
-        low_forward[k], spread_backward[k], spread_forward[k], low_backward[k] = 1.0, 0.0, 0.0, 1.0
-        inverse[k] = 1.0 / following[k] if following[k] > IMPOSSIBLE else 0.0
-    for c in range(n_labels):
-        if now[c] > IMPOSSIBLE:
-            unit, centre, at = 1.0 / now[c], now[c], U(c * n_labels)
-            for k in range(n_labels):
-                prob = cells[at + U(k)]
-                low_forward[k] = prob * unit if prob * unit < low_forward[k] else low_forward[k]
-                spread_backward[k] += abs(prob * inverse[k] - centre)
-    for c in range(n_labels):
-        spread[c] = np.float32(spread_backward[c]) if inverse[c] > 0.0 else np.float32(0.0)
-        inverse[c] = 1.0 / now[c] if now[c] > IMPOSSIBLE else 0.0
-    shared_forward, shared_backward = 0.0, 0.0
-    for k in range(n_labels):
-        shared_forward += low_forward[k]
-        if following[k] > IMPOSSIBLE:
-            weight, unit, centre, at = after[k], 1.0 / following[k], following[k], U(k * n_labels)
-            for c in range(n_labels):
-                prob = before[c] * flat[at + U(c)] * weight
-                low_backward[c] = prob * unit if prob * unit < low_backward[c] else low_backward[c]
-                spread_forward[c] += abs(prob * inverse[c] - centre)
-    for c in range(n_labels):
-        shared_backward += low_backward[c]
-    tau_backward = bounded_contraction(np.float32(shared_backward), spread, n_labels)
-    for c in range(n_labels):
-        spread[c] = np.float32(spread_forward[c]) if inverse[c] > 0.0 else np.float32(0.0)
-    return bounded_contraction(np.float32(shared_forward), spread, n_labels), tau_backward
+    tau = (np.float32(1.0), np.float32(1.0))
+    shared_forward, largest_backward, second_backward = 0.0, 0.0, 0.0
+    low, spread, ratio = wide[0], wide[1], wide[2]
+    n_labels = now.size
+    for turn in range(2):
+        # columns (vector): y_t then y_{t-1};  rows (outer loop): y_{t-1} then y_t
+        cells = weights.reshape(-1) if turn == 0 else turned.reshape(-1)
+        skipped = n_labels if turn == 0 else 0
+        of_row, of_column = (now, following) if turn == 0 else (following, now)
+        row_factor, column_factor = (before, after) if turn == 0 else (after, before)
+        for j in range(n_labels):
+            low[j], spread[j] = np.inf, 0.0
+            ratio[j] = column_factor[j] / of_column[j] if of_column[j] > IMPOSSIBLE else 0.0
+        for i in range(n_labels):
+            if of_row[i] > IMPOSSIBLE:
+                at, factor, centre = U(skipped + i * n_labels), row_factor[i], of_row[i]
+                unit = factor / centre
+                for j in range(n_labels):
+                    cell = cells[at + U(j)]
+                    low[j] = cell * unit if cell * unit < low[j] else low[j]
+                    spread[j] += abs(cell * factor * ratio[j] - centre)
+        shared, largest, second = 0.0, 0.0, 0.0
+        for j in range(n_labels):
+            shared += low[j] * column_factor[j] if column_factor[j] > 0.0 else 0.0
+            if of_column[j] > IMPOSSIBLE:
+                second = max(second, min(largest, spread[j]))
+                largest = max(largest, spread[j])
+        # low gives the mass shared by rows (i), spread the distances between columns (j)
+        if turn == 0:
+            shared_forward, largest_backward, second_backward = shared, largest, second
+        else:
+            tau = (
+                bounded_contraction(np.float32(shared_forward), np.float32(largest), np.float32(second)),
+                bounded_contraction(np.float32(shared), np.float32(largest_backward), np.float32(second_backward)),
+            )
+    return tau
 
 
 @jit

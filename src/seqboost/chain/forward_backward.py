@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain._numeric import MAX_RANGE
-from seqboost.chain.factored import factored_backward, factored_forward, factored_sums
+from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
 from seqboost.chain.joint import joint_backward, joint_backward_log, joint_forward
 from seqboost.chain.mixing import joint_mixing
 from seqboost.chain.potentials import Potentials
@@ -54,7 +54,7 @@ def posterior_chunk(
         OUT: joint P(c_t=c, y_t=k | X) as [k, t, c] (0 in slots that do not exist), factored P(y_t=k | X) as [k, t, 0].
         Must not be the same memory as the scores.
     log_z : float64 array (n_sequences,)
-        OUT: log of the sum over all labellings of exp(score); -inf where no labelling is allowed (marginals are then 0).
+        OUT: log of the sum over all labellings of exp(score); -inf where none is allowed (marginals are then 0).
     labels : int32 array (N,), optional
         Observed labels, -1 = unobserved: only labellings that agree with them count.
     tau_forward : float32 array (N,), optional
@@ -89,9 +89,13 @@ def posterior_chunk(
     in_logs = np.zeros(last - first, np.bool_)
     weights, turned, table_max = _table_weights(p, base)
     factored_backward(
-        p.scores, p.table, weights, turned, table_max, p.end, observed, p.offsets, base, first, last,
+        p.scores, weights, turned, table_max, p.end, observed, p.offsets, base, first, last,
         before, after, in_logs, log_z,
     )  # fmt: skip
+    for s in first + np.flatnonzero(in_logs):
+        log_z[s] = factored_backward_log(
+            p.scores, p.table, p.end, observed, base, p.offsets[s], p.offsets[s + 1], p.offsets[first], before, after
+        )
     factored_forward(
         p.table, weights, turned, p.offsets, base, first, last, log_z, in_logs,
         before, after, marginals, tau_forward, tau_backward,
@@ -100,7 +104,7 @@ def posterior_chunk(
 
 
 def _table_weights(p: Potentials, base: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return exp(table - max), the same transposed for full contexts, and the max; empty if too wide to exponentiate."""
+    """Return exp(table - max), the same transposed for full contexts, and the max; empty if its range is too wide."""
     finite = p.table[p.table > -np.inf]
     if finite.size == 0 or finite.max() - finite.min() > MAX_RANGE:
         return np.empty((0, p.n_labels)), np.empty((p.n_labels, 0)), 0.0

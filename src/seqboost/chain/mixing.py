@@ -38,10 +38,47 @@ def joint_mixing(
     for s in range(first, last):
         for t in range(offsets[s], offsets[s + 1]):
             tau_forward[t], tau_backward[t] = 0.0, 0.0
-            if order > 0 and t > offsets[s]:
+            if order == 1 and n_labels <= 3 and t > offsets[s]:
+                tau_forward[t], tau_backward[t] = _few_labels(cells, n_positions, t, n_labels, work)
+            elif order > 0 and t > offsets[s]:
                 tau_forward[t], tau_backward[t] = mixing_position(
                     cells, n_positions, t, n_labels, n_contexts, t >= offsets[s] + order, cond, work
                 )
+
+
+@jit
+def _few_labels(
+    cells: NDArray[np.float32],  # IN (K * N * K,) P(c_t=c, y_t=k | X) at (k*N + t)*K + c
+    n_positions: int,
+    t: int,
+    n_labels: int,
+    work: NDArray[np.float32],  # SCRATCH (4, K)
+) -> tuple[np.float32, np.float32]:
+    """Do what :func:`mixing_position` does for order 1 and up to 3 labels, from the range of each outcome alone."""
+    tau = (np.float32(0.0), np.float32(0.0))
+    low, high = work[0], work[1]
+    for direction in range(2):
+        step = U(n_positions * n_labels if direction == 0 else 1)  # from one outcome of a row to the next
+        jump = U(1 if direction == 0 else n_positions * n_labels)  # from row to row
+        at = U(t * n_labels)
+        for k in range(n_labels):
+            low[k], high[k] = 1.0, 0.0
+        for _ in range(n_labels):
+            total = np.float32(0.0)
+            for k in range(n_labels):
+                total += cells[at + U(k) * step]
+            if total > np.float32(IMPOSSIBLE):
+                scale = np.float32(1.0) / total
+                for k in range(n_labels):
+                    prob = cells[at + U(k) * step] * scale
+                    low[k] = prob if prob < low[k] else low[k]
+                    high[k] = prob if prob > high[k] else high[k]
+            at += jump
+        largest = np.float32(0.0)
+        for k in range(n_labels):
+            largest = high[k] - low[k] if high[k] - low[k] > largest else largest
+        tau = (largest, tau[1]) if direction == 0 else (tau[0], largest)
+    return tau
 
 
 @jit
@@ -57,104 +94,108 @@ def mixing_position(
 ) -> tuple[np.float32, np.float32]:
     """Contraction coefficients of P(y_t | c_t) and of P(y_{t-m} | c_{t+1}) at one position of a chain of order >= 1."""
     n_shared = n_contexts // n_labels
-    forward, backward = np.float32(0.0), np.float32(0.0)
-    now, following, centre, spread = work[0], work[1], work[2], work[3]
+    now, following = work[0], work[1]
     for c in range(n_contexts):
         now[c], following[c] = 0.0, 0.0
     for k in range(n_labels):
         at = U((k * n_positions + t) * n_contexts)
-        for oldest in range(n_labels):
-            for shared in range(n_shared):
-                prob = cells[at]
-                now[U(oldest * n_shared + shared)] += prob
-                following[U(shared * n_labels + k)] += prob
-                at += U(1)
-    for direction in range(2):
-        if direction == 1 and not full:
-            break
+        total = np.float32(0.0)
+        for c in range(n_contexts):
+            now[c] += cells[at + U(c)]
+            total += cells[at + U(c)]
+        following[k] = total
+        if n_shared > 1:
+            following[k] = 0.0
+            for c in range(n_contexts):
+                following[U(k) + U(n_labels) * (U(c) % U(n_shared))] += cells[at + U(c)]
+    forward, backward = np.float32(0.0), np.float32(0.0)
+    for direction in range(2 if full else 1):
+        # row i of the kernel: cells[start(i) + k*stride] / mass[i] over outcomes k
         mass = now if direction == 0 else following
+        stride = U(n_positions * n_contexts if direction == 0 else n_shared)
         n_rows = np.int64(0)
-        for k in range(n_labels):
-            centre[k] = 0.0
+        to = U(0)
         for row in range(n_contexts):
             if mass[row] > np.float32(IMPOSSIBLE):
+                at = U(t * n_contexts + row)
+                if direction == 1 and n_shared == 1:
+                    at = U((row * n_positions + t) * n_contexts)
+                elif direction == 1:
+                    at = U((row % n_labels * n_positions + t) * n_contexts + row // n_labels)
                 scale = np.float32(1.0) / mass[row]
-                # a row of cells: over labels in context ``row``, or over oldest labels before context ``row``
-                at, stride = U(t * n_contexts + row), U(n_positions * n_contexts)
-                if direction == 1:
-                    shared, k = row // n_labels, row % n_labels
-                    at, stride = U((k * n_positions + t) * n_contexts + shared), U(n_shared)
-                for k in range(n_labels):
-                    prob = cells[at]
-                    centre[k] += prob
-                    cond[U(k * n_contexts + n_rows)] = prob * scale
+                for _ in range(n_labels):
+                    cond[to] = cells[at] * scale
+                    to += U(1)
                     at += stride
                 n_rows += 1
-        tau = _contraction(cond, n_labels, n_contexts, n_rows, centre, spread)
+        tau = _contraction(cond, n_labels, n_rows, work[2], work[3])
         forward, backward = (tau, backward) if direction == 0 else (forward, tau)
     return forward, backward
 
 
 @jit
 def _contraction(
-    cond: NDArray[np.float32],  # IN (n_outcomes * stride,) P(outcome | row) at outcome*stride + row
+    cond: NDArray[np.float32],  # IN (n_rows * K,) P(outcome | row), row by row
     n_outcomes: int,
-    stride: int,
-    n_rows: int,
-    centre: NDArray[np.float32],  # IN (n_outcomes,) any distribution; the nearer to all rows the better
-    spread: NDArray[np.float32],  # SCRATCH (>= n_rows,)
+    n_rows: np.int64,
+    low: NDArray[np.float32],  # SCRATCH (>= K,)
+    centre: NDArray[np.float32],  # SCRATCH (>= max(K, n_rows),)
 ) -> np.float32:
     """Largest total variation between two rows of a kernel: exact for few outcomes, else an upper bound.
 
     With up to 3 outcomes every event is an outcome or the complement of one, so TV = max_k |P(k) - Q(k)| and the
-    answer is max_k (max_row - min_row).  Beyond 8 outcomes or 16 rows see :func:`bounded_contraction`.
+    answer is max_k (max_row - min_row).  Beyond 8 outcomes or 16 rows see :func:`bounded_contraction`, here with the
+    mean of the rows in their middle.
     """
     largest, shared = np.float32(0.0), np.float32(0.0)
-    if n_outcomes > 3 and n_outcomes <= 8 and n_rows <= 16:
+    if n_outcomes <= 3:
+        for k in range(n_outcomes):
+            lowest, highest = np.float32(1.0), np.float32(0.0)
+            for i in range(n_rows):
+                prob = cond[U(i * n_outcomes + k)]
+                lowest = prob if prob < lowest else lowest
+                highest = prob if prob > highest else highest
+            largest = highest - lowest if highest - lowest > largest else largest
+        return largest
+    if n_outcomes <= 8 and n_rows <= 16:
         for i in range(n_rows):
-            for j in range(i + 1, n_rows):
+            for j in range(i):
                 total = np.float32(0.0)
                 for k in range(n_outcomes):
-                    total += abs(cond[U(k * stride + i)] - cond[U(k * stride + j)])
+                    total += abs(cond[U(i * n_outcomes + k)] - cond[U(j * n_outcomes + k)])
                 largest = total if total > largest else largest
         return np.float32(0.5) * largest
-    for row in range(n_rows):
-        spread[row] = 0.0
     for k in range(n_outcomes):
-        at = U(k * stride)
-        low, high = np.float32(1.0), np.float32(0.0)
-        for row in range(n_rows):
-            prob = cond[at + U(row)]
-            low = prob if prob < low else low
-            high = prob if prob > high else high
-        shared += low
-        largest = high - low if high - low > largest else largest
-        if n_outcomes > 3:
-            middle = centre[k]
-            for row in range(n_rows):
-                spread[row] += abs(cond[at + U(row)] - middle)
-    if n_outcomes <= 3:
-        return largest
-    return bounded_contraction(shared, spread, n_rows)
+        low[k], centre[k] = 1.0, 0.0
+    for i in range(n_rows):
+        at = U(i * n_outcomes)
+        for k in range(n_outcomes):
+            prob = cond[at + U(k)]
+            low[k] = prob if prob < low[k] else low[k]
+            centre[k] += prob
+    for k in range(n_outcomes):
+        shared += low[k]
+        centre[k] /= np.float32(n_rows)
+    second = np.float32(0.0)
+    for i in range(n_rows):
+        at = U(i * n_outcomes)
+        even, odd = np.float32(0.0), np.float32(0.0)
+        for k in range(0, n_outcomes - 1, 2):
+            even += abs(cond[at + U(k)] - centre[k])
+            odd += abs(cond[at + U(k + 1)] - centre[k + 1])
+        if n_outcomes % 2 == 1:
+            even += abs(cond[at + U(n_outcomes - 1)] - centre[n_outcomes - 1])
+        second = max(second, min(largest, even + odd))
+        largest = max(largest, even + odd)
+    return bounded_contraction(shared, largest, second)
 
 
 @jit
-def bounded_contraction(
-    shared: np.float32,
-    spread: NDArray[np.float32],  # IN (>= n_rows,) L1 distance of each row from one and the same distribution
-    n_rows: int,
-) -> np.float32:
-    """Upper bound of the largest total variation between two rows: min(1 - shared, (1st + 2nd largest spread) / 2).
+def bounded_contraction(shared: np.float32, largest: np.float32, second: np.float32) -> np.float32:
+    """Upper bound of the largest total variation between two rows: min(1 - shared, (largest + second) / 2).
 
-    ``shared`` = sum_k min_row P(k | row) is mass that all rows have in common; the other is the triangle inequality.
+    ``shared`` = sum_k min_row P(k | row) is mass that all rows have in common; ``largest`` and ``second`` are the two
+    largest L1 distances of rows from any one distribution (triangle inequality).
     """
-    largest, second = np.float32(0.0), np.float32(0.0)
-    for row in range(n_rows):
-        if spread[row] > largest:
-            second = largest
-            largest = spread[row]
-        elif spread[row] > second:
-            second = spread[row]
-    bound = np.float32(0.5) * (largest + second)
-    bound = bound if bound < np.float32(1.0) - shared else np.float32(1.0) - shared
-    return bound if bound > np.float32(0.0) else np.float32(0.0)
+    bound = min(np.float32(0.5) * (largest + second), np.float32(1.0) - shared)
+    return max(bound, np.float32(0.0))

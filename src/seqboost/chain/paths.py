@@ -101,7 +101,7 @@ def viterbi_chunk(
         path_score[s] = following[0]
         c = 0
         for t in range(begin, stop):
-            k = np.int64(choice[t - begin, c])
+            k = int(choice[t - begin, c])
             path[t] = k
             c = step * (k + n_labels * (c % n_shared))
 

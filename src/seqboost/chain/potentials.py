@@ -3,8 +3,8 @@
 F_t(c, k) = scores[k, t, c] + table[e(t, c), k]     joint     (scores (K, N, C))
 F_t(c, k) = scores[k, t, 0] + table[e(t, c), k]     factored  (scores (K, N, 1))
 
-plus ``end[k]`` at the last position of every sequence.  Letters as in :mod:`seqboost.chain.contexts`; N positions of all
-sequences laid end to end, sequence s at ``offsets[s]:offsets[s + 1]``.
+plus ``end[k]`` at the last position of every sequence.  Letters as in :mod:`seqboost.chain.contexts`; N positions of
+all sequences laid end to end, sequence s at ``offsets[s]:offsets[s + 1]``.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Potentials:
     end: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
+        """Check shapes and types."""
         if self.scores.ndim != 3 or self.scores.dtype != np.float32 or not self.scores.flags.c_contiguous:
             raise ParameterError(
                 f"scores must be a C-contiguous float32 array (n_labels, n_positions, n_contexts), got "
@@ -58,8 +59,8 @@ class Potentials:
         space = self.space
         if self.scores.shape[2] not in (1, space.n_contexts):
             raise ParameterError(
-                f"scores must have {space.n_contexts} context slots (joint) or 1 (factored) for {space.n_labels} labels "
-                f"and order {space.order}, got {self.scores.shape[2]}"
+                f"scores must have {space.n_contexts} context slots (joint) or 1 (factored) for {space.n_labels} "
+                f"labels and order {space.order}, got {self.scores.shape[2]}"
             )
         shape = (space.n_extended, space.n_labels)
         if self.table.shape != shape or self.table.dtype != np.float64 or not self.table.flags.c_contiguous:

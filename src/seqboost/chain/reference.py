@@ -82,7 +82,8 @@ def log_partition_slow(p: Potentials, s: int) -> float:
 
 def viterbi_slow(p: Potentials, s: int) -> tuple[tuple[int, ...], float]:
     """Best labelling of sequence ``s`` by enumeration; the smallest one (compared label by label) of equals."""
-    best, best_score = (), -np.inf
+    best: tuple[int, ...] = ()
+    best_score = -np.inf
     for path, score in enumerate_paths(p, s):
         if score > best_score + 1e-9:
             best, best_score = path, score
