@@ -16,10 +16,8 @@ def random_rows(rng, lengths, n_dense=3, offsets=(-1, 0, 1), n_values=5, n_slots
     n_padded = int(lengths.sum()) + margin * (len(lengths) + 1)
     codes = np.full((n_padded, n_dense), n_values + 1, dtype=np.uint8)
     seq_offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    padded_row = np.concatenate(
-        [np.arange(b, e) + margin * (s + 1) for s, (b, e) in enumerate(zip(seq_offsets[:-1], seq_offsets[1:], strict=True))]
-        or [np.zeros(0)]
-    ).astype(np.int64)
+    sequence = np.repeat(np.arange(len(lengths)), lengths.astype(np.int64))
+    padded_row = np.arange(len(sequence), dtype=np.int64) + margin * (sequence + 1)
     codes[padded_row] = rng.choice([*range(n_values + 1), n_values + 2], size=(len(padded_row), n_dense))
     slot_start = np.concatenate([[0], np.cumsum(n_slots)]).astype(np.int32)
     row_slots = [[] for _ in range(n_padded)]
@@ -49,11 +47,8 @@ def random_tree(rng, binned, n_leaves, n_labels, order, kinds=(DENSE, SPARSE, LA
     """Grow a tree of random splits, at random leaves."""
     layout, n_splits = binned.layout, n_leaves - 1
     n_sparse = len(layout.sparse_kind)
-    possible = [
-        kind
-        for kind, n in ((DENSE, len(layout.displacement)), (SPARSE, n_sparse * len(layout.sparse_offsets)), (LAG, order))
-        if n and kind in kinds
-    ]
+    counts = {DENSE: len(layout.displacement), SPARSE: n_sparse * len(layout.sparse_offsets), LAG: order}
+    possible = [kind for kind, n in counts.items() if n and kind in kinds]
     if not possible:
         n_splits, n_leaves = 0, 1
     left, right = np.zeros(n_splits, np.int32), np.zeros(n_splits, np.int32)

@@ -99,7 +99,8 @@ def test_every_flipped_byte_is_noticed(path):
 
 def test_every_truncation_is_noticed(path):
     content = path.read_bytes()
-    for length in {*range(0, len(content), max(1, len(content) // 150)), 1, 3, 64, len(content) - 1, len(content) - 100}:
+    n = len(content)
+    for length in {*range(0, n, n // 150), 1, 3, 64, n - 1, n - 100}:
         path.write_bytes(content[:length])
         with pytest.raises(ModelFileError, match="model file"):
             read_model(path)
@@ -166,7 +167,7 @@ class Evil:
         ([("header.json", manifest()), ("arrays/a.npy", GOOD[:-1])], "not what it declares"),
         ([("header.json", manifest()), ("arrays/a.npy", GOOD + b"x")], "not what it declares"),
         ([("header.json", manifest()), ("arrays/a.npy", GOOD.replace(b"(3,)", b"(9,)"))], "not what it declares"),
-        ([("header.json", manifest()), ("arrays/a.npy", GOOD.replace(b"<i8", b"|O8"))], "not what it declares|cannot be read"),
+        ([("header.json", manifest()), ("arrays/a.npy", GOOD.replace(b"<i8", b"|O8"))], "not what it|cannot be read"),
         ([("header.json", manifest()), ("arrays/a.npy", GOOD.replace(b"<i8", b"<M8"))], "not what it declares"),
         ([("header.json", manifest()), ("arrays/a.npy", npy(np.zeros(10**6)))], "declares more than it can hold"),
     ],

@@ -10,8 +10,7 @@ import pytest
 from model_samples import random_rows, random_tree
 
 from seqboost.exceptions import ModelFileError
-from seqboost.model import Forest, forest_scores
-from seqboost.model import scoring, tables
+from seqboost.model import Forest, forest_scores, scoring, tables
 from seqboost.model.reference import reference_scores
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 

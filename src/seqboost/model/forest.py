@@ -116,17 +116,20 @@ class Forest:
         """
         for r, trees_of_round in enumerate(rounds):
             if len(trees_of_round) != n_labels:
-                raise ValueError(f"round {r} has {len(trees_of_round)} trees, expected one (or None) for each of {n_labels} labels")
+                raise ValueError(
+                    f"round {r} has {len(trees_of_round)} trees, expected one (or None) for each of {n_labels} labels"
+                )
         placed = [(r, k, tree) for r, row in enumerate(rounds) for k, tree in enumerate(row) if tree is not None]
         trees = [tree for _, _, tree in placed]
-        n_words = np.concatenate([np.zeros(1, np.int64), *(np.diff(tree.word_start).astype(np.int64) for tree in trees)])
+        n_words = np.concatenate([np.zeros(1, np.int64), *(np.diff(tree.word_start) for tree in trees)])
 
         def starts(sizes: list[int]) -> NDArray[np.int64]:
             return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
 
         def joined(name: str) -> NDArray[Any]:
             dtype = ARRAY_DTYPES[name]
-            return np.concatenate([np.zeros(0, dtype), *(getattr(tree, name) for tree in trees)]).astype(dtype, copy=False)
+            parts = [np.zeros(0, dtype), *(getattr(tree, name) for tree in trees)]
+            return np.concatenate(parts).astype(dtype, copy=False)
 
         return cls(
             n_labels=int(n_labels),

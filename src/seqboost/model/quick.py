@@ -32,7 +32,7 @@ if numba.config.DISABLE_JIT:
 
 else:
 
-    @intrinsic  # type: ignore[misc]
+    @intrinsic
     def lowest_bit(typing_context: Any, mask: Any) -> Any:
         """Count the zeros below the lowest bit that is on (one instruction; a mask has at least one)."""
 
@@ -81,7 +81,8 @@ def _survivors(
     u = np.uint64
     table, start, code_class, codes = tables.table, tables.table_start, tables.code_class, rows.codes
     width, address = u(tables.width[0]), rows.address[i]
-    survivors[:] = ~survivors.dtype.type(0)
+    for t in range(width):
+        survivors[t] = ~survivors.dtype.type(0)  # type: ignore[operator]
     for g in range(u(tables.block_group[block]), u(tables.block_group[block + 1]), u(GROUPS_AT_ONCE)):
         r0 = start[g] + width * code_class[g, codes[u(address + displacement[g])]]
         r1 = start[g + u(1)] + width * code_class[g + u(1), codes[u(address + displacement[g + u(1)])]]
@@ -114,10 +115,8 @@ def quick_scores(
         t0 = u(block) * width
         for i0 in range(span[0], span[1], 4):
             i1, i2, i3 = min(i0 + 1, span[1] - 1), min(i0 + 2, span[1] - 1), min(i0 + 3, span[1] - 1)
-            _survivors(i0, block, rows, tables, displacement, survivors[0])
-            _survivors(i1, block, rows, tables, displacement, survivors[1])
-            _survivors(i2, block, rows, tables, displacement, survivors[2])
-            _survivors(i3, block, rows, tables, displacement, survivors[3])
+            for r in range(4):
+                _survivors(min(i0 + r, span[1] - 1), block, rows, tables, displacement, survivors[r])
             j0, j1, j2, j3 = rows.row_type[i0], rows.row_type[i1], rows.row_type[i2], rows.row_type[i3]
             n0, n1 = context.n_existing[j0], context.n_existing[j1]
             n2, n3 = context.n_existing[j2], context.n_existing[j3]

@@ -55,4 +55,5 @@ def _present(binned: BinnedRows, i: int, window_feature: int) -> list[int]:
     o, s = divmod(window_feature, len(layout.sparse_kind))
     row = binned.padded_row[i] + layout.sparse_offsets[o]
     slots = binned.slot_indices[binned.slot_indptr[row] : binned.slot_indptr[row + 1]]
-    return [int(slot - layout.slot_start[s]) for slot in slots if layout.slot_start[s] <= slot < layout.slot_start[s + 1]]
+    first, end = layout.slot_start[s], layout.slot_start[s + 1]
+    return [int(slot - first) for slot in slots if first <= slot < end]

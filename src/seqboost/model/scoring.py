@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
 from seqboost.model.quick import quick_scores
-from seqboost.model.tables import QuickTables, build_tables, choose_width, leaf_depths
+from seqboost.model.tables import QuickTables, build_tables, choose_width
 from seqboost.model.traversal import context_arrays, forest_arrays, row_arrays, traverse
-from seqboost.trees.tree import SPARSE
+from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 if TYPE_CHECKING:
     from seqboost.features import BinnedRows
@@ -28,7 +28,9 @@ MAX_SPARSE_WORDS = 1 << 20
 _build_lock = threading.Lock()
 
 
-def forest_scores(forest: Forest, binned: BinnedRows, n_threads: int = 1, *, method: str = "auto") -> NDArray[np.float32]:
+def forest_scores(
+    forest: Forest, binned: BinnedRows, n_threads: int = 1, *, method: str = "auto"
+) -> NDArray[np.float32]:
     """Score all rows in all contexts.
 
     Parameters
@@ -106,4 +108,26 @@ def _plan(forest: Forest, *, force: bool) -> int:
     sparse = forest.kind == SPARSE
     if n_leaves.max() > MAX_MASK_LEAVES or np.diff(forest.word_start)[sparse].sum() > MAX_SPARSE_WORDS:
         return 0
-    return choose_width(forest, 8 if n_leaves.max() > 32 else 4)
+    n_bytes = 8 if n_leaves.max() > 32 else 4
+    width = choose_width(forest, n_bytes)
+    return width if force or _masks_cost(forest, width, n_bytes) < _walk_cost(forest) else 0
+
+
+# Costs in nanoseconds a row, measured on one core of a Zen 3 server; only their ratio matters.
+
+
+def _masks_cost(forest: Forest, width: int, n_bytes: int) -> float:
+    """Cost of the masks: a row of the table per feature and block, a leaf per tree and context."""
+    tree_of = np.repeat(np.arange(forest.n_trees), np.diff(forest.split_start))
+    dense = forest.kind == DENSE
+    block, feature = tree_of[dense] // width, forest.feature[dense].astype(np.int64)
+    n_groups = len(np.unique(block * (int(feature.max(initial=0)) + 1) + feature))
+    n_postings = 0.3 * float((forest.kind == SPARSE).sum())  # a guess: rows seldom hold what a split asks for
+    return n_groups * (4.0 + 0.022 * n_bytes * width) + 1.5 * n_postings + 0.9 * forest.n_trees * forest.n_contexts
+
+
+def _walk_cost(forest: Forest) -> float:
+    """Cost of walking: a test per level (trees half again as deep as balanced ones), an addition per context."""
+    n_tests = 1.5 * float(np.log2(np.diff(forest.leaf_start)).sum())
+    per_context = 1.0 if (forest.kind == LAG).any() else 0.15
+    return 10.5 * n_tests + per_context * forest.n_trees * forest.n_contexts

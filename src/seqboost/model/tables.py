@@ -1,7 +1,7 @@
 """Tables of the fast scorer: what each code of a feature leaves of each tree's leaves.
 
-Leaves are numbered so that the leaf reached is the *lowest survivor* (QuickScorer; Lucchese et al. 2015, "QuickScorer: a
-fast algorithm to rank documents with additive ensembles of regression trees"). A mask has one bit per leaf::
+Leaves are numbered so that the leaf reached is the *lowest survivor* (Lucchese et al. 2015, "QuickScorer: a fast
+algorithm to rank documents with additive ensembles of regression trees"). A mask has one bit per leaf::
 
     DENSE    both ways known for each code v:  keep(v) = AND over the tree's splits on f of
                  v goes left ? ~leaves of the right child : ~leaves of the left child
@@ -9,13 +9,13 @@ fast algorithm to rank documents with additive ensembles of regression trees"). 
              present in the left set: & ~leaves of the right child                         (postings)
     LAG      one mask per extended context e = base[j] + c, all lag splits combined         (context_mask)
 
-Trees are taken in blocks. Within a block, the codes of a feature that no split tells apart share one row of the table, so
-that a block stays in the cache even with 255 bins::
+Trees are taken in blocks. Within a block, the codes of a feature that no split tells apart share one row of the table,
+so that the tables stay in the cache even with 255 bins::
 
     table[table_start[g] + width * code_class[g, code] + t]       group g = (block, feature), tree t of the block
 
-The *lane* of a tree is its place in the tables: blocks are taken in the forest's order, and within a block trees stand by
-label, then by round. So each label's trees are still added in the order of rounds.
+The *lane* of a tree is its place in the tables: blocks are taken in the forest's order, and within a block trees stand
+by label, then by round. So each label's trees are still added in the order of rounds.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from seqboost.trees.tree import DENSE, LAG, SPARSE
 if TYPE_CHECKING:
     from seqboost.model.forest import Forest
 
-__all__ = ["QuickTables", "build_tables", "choose_width", "leaf_depths"]
+__all__ = ["QuickTables", "build_tables", "choose_width"]
 
 N_CODES = 256
 LANE = 16  # trees of a block are padded to a multiple of this
 GROUPS_AT_ONCE = 4  # the scorer combines so many table rows in one pass
-BLOCK_BYTES = 384 * 1024
+BLOCK_BYTES = 4 * 1024 * 1024  # measured: wide blocks pay even beyond the second cache, within the third
 MAX_WIDTH = 1024
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -71,7 +71,7 @@ def _leaf_masks(
     leaf_bit: NDArray[np.int64],  # OUT (n_leaves,) bit of each leaf
     keep: NDArray[np.uint64],  # OUT (2, n_splits) survivors if a split goes right (0), left (1)
 ) -> None:
-    """Number the leaves of each tree and find which of them each split leaves, whichever way it goes."""
+    """Give each leaf of a tree its bit, and find which of them each split leaves, whichever way it goes."""
     one = np.uint64(1)
     walk = np.zeros(64, np.int64)
     stack = np.zeros(65, np.int64)
@@ -137,15 +137,16 @@ def _code_classes(
             code_class[g, v] = 0
         for x in range(group_start[g], group_start[g + 1]):
             w = word_start[group_split[x]]
-            renumbered[: 2 * n] = -1
+            for pair in range(2 * n):
+                renumbered[pair] = -1
             n = 0
             for v in range(N_CODES):
                 bit = np.int64((words[w + (v >> 6)] >> np.uint64(v & 63)) & np.uint64(1))
-                pair = 2 * np.int64(code_class[g, v]) + bit
-                if renumbered[pair] < 0:
-                    renumbered[pair] = n
+                refined = 2 * np.int64(code_class[g, v]) + bit
+                if renumbered[refined] < 0:
+                    renumbered[refined] = n
                     n += 1
-                code_class[g, v] = renumbered[pair]
+                code_class[g, v] = renumbered[refined]
         n_classes[g] = n
 
 
@@ -176,11 +177,6 @@ def _fill_table(
                 table[table_start[g] + q * width + lane[s]] &= keep[bit, s]
 
 
-def leaf_depths(forest: Forest) -> float:
-    """Sum over trees of a typical walk's number of tests (half again the depth of a balanced tree)."""
-    return float(np.sum(1.5 * np.log2(np.diff(forest.leaf_start))))
-
-
 def choose_width(forest: Forest, n_bytes: int) -> int:
     """Choose how many trees make a block: as many as keep its table within the cache."""
     splits = np.flatnonzero(forest.kind == DENSE)
@@ -196,9 +192,9 @@ def choose_width(forest: Forest, n_bytes: int) -> int:
         n_rows = np.minimum(splits_of * (width / n_trees) + 1, n_classes)
         if float(n_rows.sum()) * min(width, n_trees) * n_bytes <= BLOCK_BYTES:
             break
-        width //= 2
+        width = max(LANE, width * 3 // 4)
     n_blocks = -(-n_trees // width)
-    return -(-(-(-n_trees // n_blocks)) // LANE) * LANE
+    return (n_trees + n_blocks * LANE - 1) // (n_blocks * LANE) * LANE
 
 
 def _groups(forest: Forest, split_lane: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], ...]:
@@ -284,8 +280,8 @@ def _postings(
     n_rows = int(use_start[-1])
     if (n_blocks * n_rows + int(n_bits.sum())) * 8 > MAX_BYTES:
         return None
-    chosen = np.concatenate([np.arange(forest.word_start[s], forest.word_start[s + 1]) for s in splits]).astype(np.int64)
-    bits = np.flatnonzero(np.unpackbits(forest.words[chosen].astype("<u8").view(np.uint8), bitorder="little"))
+    words = np.concatenate([forest.words[forest.word_start[s] : forest.word_start[s + 1]] for s in splits])
+    bits = np.flatnonzero(np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little"))
     owner = np.searchsorted(first, bits, side="right") - 1
     split = splits[owner]
     key = split_lane[split] // width * n_rows + use_start[use[owner]] + bits - first[owner]

@@ -1,7 +1,7 @@
 """Scoring by walking down every tree: works for any forest.
 
-A walk carries a *set of contexts*. Window tests (DENSE, SPARSE) send the whole set one way and are answered once per row
-and tree; a LAG test divides the set in place::
+A walk carries a *set of contexts*. Window tests (DENSE, SPARSE) send the whole set one way and are answered once per
+row and tree; a LAG test divides the set in place::
 
     contexts   [ 0 1 2 3 4 5 6 7 8 ]         LAG split, goes left: 1 4 7
                [ 1 4 7 | 0 2 3 5 6 8 ]       left walk: [a, mid), right walk: [mid, b), put aside on the stack
@@ -160,7 +160,7 @@ def traverse(
     ``scores[k, i, c] += value of the leaf that (row i, context c) reaches``, for the trees of label k in their order.
     """
     n_trees = len(forest.tree_label)
-    last_type, tick = -1, 0
+    last_type, tick = np.int64(-1), 0
     for t_begin in range(0, n_trees, block):
         for i in range(span[0], span[1]):
             address, j = rows.address[i], np.int64(rows.row_type[i])
@@ -195,7 +195,7 @@ def traverse(
                     if kind == DENSE:
                         bit = np.int64(rows.codes[address + rows.displacement[f]])
                     elif kind == SPARSE:
-                        bit = stamp[f] & 0xFFFFFFFF if stamp[f] >> 32 == tick else -1
+                        bit = np.int64(stamp[f] & 0xFFFFFFFF if stamp[f] >> 32 == tick else -1)
                     elif f > j:
                         bit = np.int64(context.start_label[0])
                     else:

@@ -1,4 +1,4 @@
-"""Checks of a forest's arrays, so that no forged or damaged file can lead a kernel out of bounds or round in circles."""
+"""Checks of a forest's arrays, so that no forged file can lead a kernel out of bounds or round in circles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def check_forest(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None
     ModelFileError
         At the first array that does not make sense.
     """
-    for name, dtype in {"shape": np.int64, **dtypes}.items():
+    expected_dtypes: dict[str, type[np.generic]] = {"shape": np.int64, **dtypes}
+    for name, dtype in expected_dtypes.items():
         array = arrays.get(name)
         if not isinstance(array, np.ndarray):
             raise _error(f"the array {name!r} is missing")
@@ -42,7 +43,8 @@ def check_forest(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None
             raise _error(f"the array {name!r} has {array.ndim} dimension(s) of {array.dtype}, expected {expected}")
     _require(len(arrays["shape"]) == 3, "the shape does not hold three numbers")
     n_labels, order, n_rounds = (int(number) for number in arrays["shape"])
-    _require(1 <= n_labels <= MAX_CONTEXTS and 0 <= order <= 31 and n_rounds >= 0, "impossible numbers of labels or rounds")
+    possible = 1 <= n_labels <= MAX_CONTEXTS and 0 <= order <= 31 and n_rounds >= 0
+    _require(possible, "impossible numbers of labels or rounds")
     _require(n_labels**order <= MAX_CONTEXTS, "more contexts than can be counted")
     _check_extent(arrays, n_labels, n_rounds)
     _check_left_sets(arrays, n_labels, order)
@@ -57,8 +59,8 @@ def _check_extent(arrays: Arrays, n_labels: int, n_rounds: int) -> None:
     _require(len(tree_round) == n_trees, "labels and rounds of the trees differ in number")
     _require(bool(np.all((tree_label >= 0) & (tree_label < n_labels))), "a tree belongs to a label that does not exist")
     _require(bool(np.all((tree_round >= 0) & (tree_round < n_rounds))), "a tree belongs to a round that does not exist")
-    earlier = (tree_round[:-1] < tree_round[1:]) | ((tree_round[:-1] == tree_round[1:]) & (tree_label[:-1] < tree_label[1:]))
-    _require(bool(earlier.all()), "the trees do not stand in the order of rounds and labels")
+    place = tree_round * n_labels + tree_label
+    _require(bool((place[:-1] < place[1:]).all()), "the trees do not stand in the order of rounds and labels")
     for name in ("feature", "left", "right", "gain", "n_rows"):
         _require(len(arrays[name]) == n_splits, f"{name!r} does not have one entry for each split")
     _require(len(arrays["leaf_rows"]) == n_leaves, "'leaf_rows' does not have one entry for each leaf")
@@ -75,7 +77,7 @@ def _check_left_sets(arrays: Arrays, n_labels: int, order: int) -> None:
     _require(bool(np.isin(kind, (DENSE, SPARSE, LAG)).all()), "a split is of an unknown kind")
     _require(bool((feature >= 0).all()), "a split tests a feature of negative number")
     lag = kind == LAG
-    _require(bool(np.all((feature[lag] >= 1) & (feature[lag] <= order))), "a split tests a lag beyond the model's order")
+    _require(bool(np.isin(feature[lag], np.arange(1, order + 1)).all()), "a split tests a lag beyond the model's order")
     _require(bool(np.all(n_words[lag] == n_labels // 64 + 1)), "a lag split's left set is of the wrong size")
     _require(bool(np.all(n_words[kind == DENSE] == DENSE_WORDS)), "a dense split's left set is of the wrong size")
     _require(bool(np.all(n_words[kind == SPARSE] >= 1)), "a sparse split's left set is empty")
