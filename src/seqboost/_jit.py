@@ -41,13 +41,23 @@ def thread_count(n_jobs: int | None) -> int:
     return n_jobs
 
 
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return this process's pool of so many threads; a forked child makes its own."""
+    key = (os.getpid(), n_threads)
+    if key not in _pools:
+        _pools[key] = ThreadPoolExecutor(n_threads, thread_name_prefix="seqboost")
+    return _pools[key]
+
+
 def run_tasks(function: Callable[..., R], tasks: Sequence[tuple[Any, ...]], n_threads: int) -> list[R]:
     """Call ``function(*task)`` for each task, on ``n_threads`` threads; results in the order of the tasks.
 
     What a task computes must not depend on the thread it runs on: this is what makes a model bit-identical for any
-    ``n_jobs``.
+    ``n_jobs``. Tasks must not call ``run_tasks`` themselves: the pool is shared.
     """
     if n_threads == 1 or len(tasks) <= 1:
         return [function(*task) for task in tasks]
-    with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
-        return list(pool.map(lambda task: function(*task), tasks))
+    return list(_pool(n_threads).map(lambda task: function(*task), tasks))

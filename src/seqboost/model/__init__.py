@@ -2,6 +2,7 @@
 
 from seqboost.model.file import FORMAT_VERSION, read_model, write_model
 from seqboost.model.forest import Forest
+from seqboost.model.frozen import FrozenModel
 from seqboost.model.scoring import forest_scores
 
-__all__ = ["FORMAT_VERSION", "Forest", "forest_scores", "read_model", "write_model"]
+__all__ = ["FORMAT_VERSION", "Forest", "FrozenModel", "forest_scores", "read_model", "write_model"]

@@ -1,0 +1,40 @@
+"""From the features' layout to what the tree kernels read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seqboost.features import BinnedRows
+from seqboost.trees import DenseColumns, SparseColumns
+
+__all__ = ["tree_columns"]
+
+
+def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
+    """Give the kernels the binned rows: no copy of the data, features sorted by displacement."""
+    layout = binned.layout
+    order = np.argsort(layout.displacement, kind="stable")
+    displacement = layout.displacement[order].astype(np.int64)
+    n_values = layout.n_values[order].astype(np.int32)
+    breaks = np.flatnonzero(np.diff(displacement) != 1) + 1
+    dense = DenseColumns(
+        codes=binned.codes.reshape(-1),
+        address=binned.address,
+        feature=order.astype(np.int32),
+        displacement=displacement,
+        n_values=n_values,
+        kind=layout.kind[order].astype(np.uint8),
+        cell_start=np.concatenate([[0], np.cumsum(n_values + 2)]).astype(np.int64),
+        run_start=np.concatenate([[0], breaks, [len(order)]] if len(order) else [[0]]).astype(np.int64),
+    )
+    sparse = SparseColumns(
+        padded_row=binned.padded_row,
+        indptr=binned.slot_indptr,
+        indices=binned.slot_indices,
+        slot_start=layout.slot_start.astype(np.int32),
+        kind=layout.sparse_kind.astype(np.uint8),
+        absent_rank=layout.absent_rank.astype(np.int32),
+        offset=layout.sparse_offsets.astype(np.int64),
+        enabled=np.ascontiguousarray(layout.sparse_enabled),
+    )
+    return dense, sparse

@@ -1,0 +1,103 @@
+"""What happened round by round, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from seqboost.objectives import Derivatives
+
+__all__ = ["Callback", "History", "Progress", "Stopping"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after each round.
+
+    Attributes
+    ----------
+    iteration : int
+        Rounds done so far, this one included.
+    max_iter : int
+        Rounds asked for.
+    record : dict of str to float
+        The newest entry of each list of the history.
+    """
+
+    iteration: int
+    max_iter: int
+    record: dict[str, float]
+
+
+Callback = Callable[[Progress], Any]
+
+
+@dataclass
+class History:
+    """Log-likelihood and accuracy per position, before the first round and after every round.
+
+    ``train_score`` and ``validation_score`` are mean log-likelihoods per observed position (weighted by sequence);
+    ``train_accuracy`` and ``validation_accuracy`` are shares of positions whose most probable label is the observed one.
+    """
+
+    is_training: np.ndarray  # (n_sequences,) bool
+    weights: np.ndarray  # (n_sequences,) float64
+    train_score: list[float] = field(default_factory=list)
+    validation_score: list[float] = field(default_factory=list)
+    train_accuracy: list[float] = field(default_factory=list)
+    validation_accuracy: list[float] = field(default_factory=list)
+    step: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def objective_value(self, derivatives: Derivatives) -> float:
+        """Return the weighted log-likelihood of the training sequences, which boosting climbs."""
+        used = self.is_training & (self.weights > 0)
+        return float(np.dot(self.weights[used], derivatives.log_likelihood[used]))
+
+    def record(self, derivatives: Derivatives, step: float, seconds: float) -> dict[str, float]:
+        """Add a round; return its entries."""
+        entries = {"step": step, "seconds": seconds}
+        for name, part in (("train", self.is_training), ("validation", ~self.is_training)):
+            if part.any():
+                weights = self.weights[part]
+                observed = float(np.dot(weights, derivatives.n_observed[part]))
+                likelihood = np.where(weights > 0, derivatives.log_likelihood[part], 0.0)
+                entries[f"{name}_score"] = float(np.dot(weights, likelihood)) / max(observed, 1e-300)
+                entries[f"{name}_accuracy"] = float(np.dot(weights, derivatives.n_correct[part])) / max(observed, 1e-300)
+        for key, value in entries.items():
+            getattr(self, key).append(value)
+        return entries
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return the lists by name; without validation sequences their lists are left out."""
+        names = ("train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "seconds")
+        return {name: list(getattr(self, name)) for name in names if getattr(self, name)}
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Stop when the validation score has not risen by ``tol`` for ``patience`` rounds.
+
+    Parameters
+    ----------
+    patience : int
+        Rounds without improvement that are tolerated.
+    tol : float
+        What counts as improvement.
+    """
+
+    patience: int
+    tol: float
+
+    def best(self, scores: list[float]) -> int:
+        """Return the number of rounds with the best validation score (``scores[0]`` is that before the first)."""
+        return int(np.argmax(scores))
+
+    def should_stop(self, scores: list[float]) -> bool:
+        """Tell whether the last ``patience`` rounds brought nothing."""
+        if len(scores) <= self.patience:
+            return False
+        return max(scores[-self.patience :]) <= max(scores[: -self.patience]) + self.tol

@@ -1,0 +1,94 @@
+"""How much memory a fit needs, and how much there is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from seqboost.exceptions import MemoryLimitError
+
+__all__ = ["FitMemory", "available_bytes"]
+
+BYTES_PER_CELL = 4 * 4  # scores before and after a round, gradient, curvature: float32 each
+JOINT_LABELS = 10  # potentials="auto" is joint up to so many labels ...
+JOINT_SHARE = 0.5  # ... if that takes at most this share of the available memory
+
+
+def available_bytes() -> int | None:
+    """Return the memory that could be had without swapping, or None if the system does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True)
+class FitMemory:
+    """Sizes that decide how much memory a fit takes.
+
+    Attributes
+    ----------
+    n_rows, n_labels, order : int
+        Positions, labels and Markov order.
+    n_cells : int
+        Cells of one histogram.
+    max_leaf_nodes, n_threads : int
+        Histograms per grower, and growers.
+    data_bytes : int
+        The binned rows.
+    """
+
+    n_rows: int
+    n_labels: int
+    order: int
+    n_cells: int
+    max_leaf_nodes: int
+    n_threads: int
+    data_bytes: int
+
+    def total(self, *, joint: bool) -> int:
+        """Return an estimate of the bytes that a fit allocates."""
+        contexts = self.n_labels**self.order
+        slots = contexts if joint else 1
+        cells = self.n_rows * self.n_labels * slots * BYTES_PER_CELL
+        partitions = self.n_rows * self.n_labels * 4 * min(slots, 4)
+        growers = min(self.n_threads, self.n_labels) * (
+            16 * self.n_cells * self.max_leaf_nodes + self.n_rows * (8 * slots + 12 * min(slots, 4) + 8)
+        )
+        messages = 0 if joint else 16 * self.n_rows * contexts
+        return cells + partitions + growers + messages + self.data_bytes
+
+    def prefers_joint(self) -> bool:
+        """Tell what ``potentials="auto"`` means: joint for few labels that fit comfortably."""
+        if self.order == 0 or self.n_labels > JOINT_LABELS:
+            return False
+        available = available_bytes()
+        return available is None or self.total(joint=True) <= JOINT_SHARE * available
+
+    def check(self, *, joint: bool) -> None:
+        """Raise MemoryLimitError if the fit would not fit, naming the remedy."""
+        need, available = self.total(joint=joint), available_bytes()
+        if available is None or need <= available:
+            return
+        if joint and self.total(joint=False) <= available:
+            remedy = f"potentials='factored' would need about {_gib(self.total(joint=False))}"
+        elif self.order > 1:
+            remedy = "use a lower order"
+        else:
+            remedy = "train on fewer sequences, or lower max_bins or max_leaf_nodes"
+        raise MemoryLimitError(
+            f"fit would need about {_gib(need)} for {self.n_rows:,} positions, {self.n_labels} labels and order "
+            f"{self.order} with {'joint' if joint else 'factored'} potentials, but only {_gib(available)} is available; "
+            f"{remedy}"
+        )
+
+
+def _gib(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.1f} GiB"

@@ -1,0 +1,119 @@
+"""Estimators to and from the model file."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.boosting import History
+from seqboost.estimators.training import Trained
+from seqboost.exceptions import InputTypeError, ModelFileError
+from seqboost.model import FrozenModel, read_model, write_model
+from seqboost.sequences import BatchSchema, LabelCoder
+
+__all__ = ["load_estimator", "save_estimator"]
+
+E = TypeVar("E")
+
+
+def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator."""
+    trained: Trained = estimator._trained
+    arrays, header = trained.model.to_arrays()
+    classes = estimator.classes_
+    document = {
+        "estimator": type(estimator).__name__,
+        "parameters": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
+        "model": header,
+        "schema": estimator._schema.to_json(),
+        "history": trained.history.to_dict(),
+        "best_iteration": trained.best_iteration,
+        "seed": estimator._seed,
+        "classes": _plain_classes(classes),
+        "classes_dtype": classes.dtype.str if classes.dtype != object else "object",
+    }
+    write_model(path, document, arrays)
+
+
+def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
+    """Read an estimator."""
+    document, arrays = read_model(path)
+    if document.get("estimator") != cls.__name__:
+        raise ModelFileError(
+            f"{os.fspath(path)} holds a model of kind {document.get('estimator')!r}, not {cls.__name__}; "
+            f"read it with the class that wrote it"
+        )
+    try:
+        estimator: Any = cls(**{name: _revived(value) for name, value in document["parameters"].items()})
+        dtype = document["classes_dtype"]
+        labels = [tuple(label) if isinstance(label, list) else label for label in document["classes"]]
+        estimator.classes_ = (
+            LabelCoder.from_classes(labels).classes_ if dtype == "object" else np.array(labels, dtype=dtype)
+        )
+        estimator._schema = BatchSchema.from_json(document["schema"])
+        estimator._seed = int(document["seed"])
+        estimator.n_features_in_ = estimator._schema.n_features
+        if estimator._schema.named:
+            estimator.feature_names_in_ = np.array(estimator._schema.names, dtype=object)
+        model = FrozenModel.from_arrays(arrays, document["model"])
+        history = History(np.ones(1, dtype=bool), np.ones(1), **document["history"])
+        estimator._set_trained(Trained(model, history, int(document["best_iteration"])))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(
+            f"{os.fspath(path)} does not hold a complete model ({type(error).__name__}: {error}); save it again"
+        ) from error
+    return estimator  # type: ignore[no-any-return]
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON can hold it."""
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.random.RandomState):
+        return None
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(v) for v in value]}
+    if isinstance(value, range):
+        return [int(v) for v in value]
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {"dict": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise InputTypeError(f"a parameter of type {type(value).__name__} cannot be written to a model file: {value!r}")
+
+
+def _revived(value: Any) -> Any:
+    """Turn what :func:`_plain` wrote back."""
+    if isinstance(value, list):
+        return [_revived(v) for v in value]
+    if isinstance(value, dict):
+        ((kind, content),) = value.items()
+        if kind == "array":
+            return np.array(content)
+        if kind == "tuple":
+            return tuple(_revived(v) for v in content)
+        return {_revived(k): _revived(v) for k, v in content}
+    return value
+
+
+def _plain_classes(classes: NDArray[Any]) -> list[Any]:
+    """Return the labels as JSON can hold them: strings, numbers, booleans, and tuples of these."""
+    plain = []
+    for label in classes.tolist():
+        parts = label if isinstance(label, tuple) else (label,)
+        if not all(isinstance(part, (str, int, float, bool)) for part in parts):
+            raise InputTypeError(
+                f"the label {label!r} of type {type(label).__name__} cannot be written to a model file; use labels that "
+                f"are strings, numbers, booleans or tuples of these, or pickle the model"
+            )
+        plain.append(list(label) if isinstance(label, tuple) else label)
+    return plain

@@ -1,0 +1,74 @@
+"""What a user sees while a model trains: a bar when asked, one line when kernels are compiled for the first time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from seqboost.boosting import Callback, Progress
+
+__all__ = ["compile_notice", "progress_bar"]
+
+NOTICE = "seqboost: compiling its kernels for this machine; this happens once and takes up to half a minute."
+
+
+@contextmanager
+def progress_bar(max_iter: int, verbose: int) -> Iterator[list[Callback]]:
+    """Give the callbacks that show progress: none for ``verbose=0``, a bar for 1, a line per round for 2 or more."""
+    if verbose == 0:
+        yield []
+    elif verbose > 1:
+        yield [lambda progress: print(_line(progress), file=sys.stderr)]
+    else:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (
+            TextColumn("boosting"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
+            TimeRemainingColumn(compact=True),
+        )  # fmt: skip
+        from rich.console import Console
+
+        with RichProgress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task("", total=max_iter)
+
+            def advance(progress: Progress) -> None:
+                bar.update(task, completed=progress.iteration, description=_scores(progress))
+
+            yield [advance]
+
+
+def _scores(progress: Progress) -> str:
+    part = "validation" if "validation_score" in progress.record else "train"
+    record = progress.record
+    return f"{part} log-likelihood {record[f'{part}_score']:.4f} accuracy {record[f'{part}_accuracy']:.4f}"
+
+
+def _line(progress: Progress) -> str:
+    return f"[{progress.iteration}/{progress.max_iter}] {_scores(progress)}"
+
+
+@contextmanager
+def compile_notice(verbose: int) -> Iterator[None]:
+    """Say once that kernels are being compiled, if they are, to someone who is watching."""
+    from numba.core import event
+
+    class _Listener(event.Listener):  # type: ignore[misc]
+        told = False
+
+        def on_start(self, event: Any) -> None:
+            if not _Listener.told and (verbose > 0 or sys.stderr.isatty()):
+                print(NOTICE, file=sys.stderr)
+            _Listener.told = True
+
+        def on_end(self, event: Any) -> None:
+            """Nothing to say."""
+
+    listener = _Listener()
+    event.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)

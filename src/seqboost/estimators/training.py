@@ -1,0 +1,182 @@
+"""The way from a user's data to a frozen model, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.boosting import (
+    Boosting,
+    Callback,
+    Ensemble,
+    History,
+    Stopping,
+    TreeFitter,
+    boost,
+    extended_contexts,
+    label_table,
+    tree_columns,
+)
+from seqboost.chain import ContextSpace
+from seqboost.estimators.memory import FitMemory
+from seqboost.estimators.transitions import constraint_scores
+from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.model import Forest, FrozenModel
+from seqboost.objectives import Likelihood
+from seqboost.sequences import SequenceBatch
+from seqboost.trees import Limits, context_space
+
+__all__ = ["Labelled", "Settings", "Trained", "hold_out", "train"]
+
+MAX_LEAF_VALUE = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Sequences with coded labels and weights."""
+
+    batch: SequenceBatch
+    labels: NDArray[np.int32]  # (n_rows,), −1 = unobserved
+    weights: NDArray[np.float64]  # (n_sequences,)
+
+    def take(self, sequences: NDArray[np.intp]) -> Labelled:
+        """Return some of the sequences."""
+        rows = np.concatenate([np.arange(*self.batch.offsets[s : s + 2]) for s in sequences])
+        return Labelled(self.batch[sequences], self.labels[rows], self.weights[sequences])
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The parameters of a fit, checked."""
+
+    parameters: dict[str, Any]
+    classes: NDArray[Any]
+    class_weights: NDArray[np.float64]
+    n_threads: int
+    seed: int
+    stopping: Stopping | None
+    callbacks: Sequence[Callback]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.parameters[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training gives: the model, how it went, and the number of rounds kept."""
+
+    model: FrozenModel
+    history: History
+    best_iteration: int
+
+
+def hold_out(n_sequences: int, fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide whole sequences at random; return the training and the held-out ones, both in order."""
+    n_held = min(max(1, math.ceil(fraction * n_sequences)), n_sequences - 1)
+    shuffled = np.random.default_rng(seed).permutation(n_sequences)
+    return np.sort(shuffled[n_held:]), np.sort(shuffled[:n_held])
+
+
+def train(
+    training: Labelled, validation: Labelled | None, settings: Settings, earlier: Trained | None = None
+) -> Trained:
+    """Bin, boost and freeze; with ``earlier``, go on from its model."""
+    binner = earlier.model.binner if earlier else _fit_binner(training.batch, settings)
+    binned, labels = binner.transform(training.batch, n_threads=settings.n_threads), training.labels
+    weights = training.weights
+    if validation is not None:
+        binned = BinnedRows.concatenate(binned, binner.transform(validation.batch, n_threads=settings.n_threads))
+        labels = np.concatenate([labels, validation.labels])
+        weights = np.concatenate([weights, validation.weights])
+    is_training = np.arange(len(weights)) < len(training.weights)
+    joint = earlier.model.forest.order == earlier.model.order if earlier else _choose_potentials(binned, settings)
+    space = ContextSpace(len(settings.classes), settings["order"])
+    if earlier:
+        table, end = earlier.model.table, earlier.model.end
+        scores = earlier.model.scored(binned, settings.n_threads).scores
+        history = _resumed(earlier, is_training, weights)
+    else:
+        table, end = _start(training, space, settings)
+        scores = np.zeros((space.n_labels, binned.n_rows, space.n_contexts if joint else 1), dtype=np.float32)
+        history = History(is_training, weights)
+    objective = Likelihood(
+        labels, binned.offsets, n_labels=space.n_labels, order=space.order, joint=joint,
+        sequence_weights=np.where(is_training, weights, 0.0), class_weights=settings.class_weights,
+        curvature=settings["curvature"], end=end, classes=list(settings.classes),
+    )  # fmt: skip
+    task = Boosting(
+        objective, _tree_fitter(binned, space, joint, settings), np.arange(binned.n_rows, dtype=np.int32),
+        training.batch.n_rows, settings["max_iter"], settings["curvature"] == "mixing", settings.seed,
+        settings.n_threads, settings.stopping, settings.callbacks,
+    )  # fmt: skip
+    ensemble = Ensemble(scores, table, settings.n_threads)
+    n_earlier = earlier.best_iteration if earlier else 0
+    table = boost(task, ensemble, history, n_earlier)
+    n_rounds = n_earlier + len(ensemble.rounds)
+    best = settings.stopping.best(history.validation_score) if settings.stopping else n_rounds
+    forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
+    forest = forest.extend(ensemble.rounds).truncate(max(best, n_earlier))
+    return Trained(FrozenModel(binner, forest, table, end, space.order), history, max(best, n_earlier))
+
+
+def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
+    """Return the history up to the kept rounds, to go on with."""
+    kept = {name: values[: earlier.best_iteration + 1] for name, values in earlier.history.to_dict().items()}
+    return History(is_training, weights, **kept)
+
+
+def _fit_binner(batch: SequenceBatch, settings: Settings) -> FeatureBinner:
+    return FeatureBinner.fit(
+        batch, max_bins=settings["max_bins"], window=settings["window"], min_count=settings["min_samples_leaf"],
+        n_threads=settings.n_threads,
+    )  # fmt: skip
+
+
+def _choose_potentials(binned: BinnedRows, settings: Settings) -> bool:
+    """Return whether potentials are joint; refuse what would not fit into memory."""
+    layout = binned.layout
+    n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
+    memory = FitMemory(
+        binned.n_rows, len(settings.classes), settings["order"], n_cells, settings["max_leaf_nodes"],
+        settings.n_threads, 0,
+    )  # fmt: skip
+    joint = settings["potentials"] == "joint" or (settings["potentials"] == "auto" and memory.prefers_joint())
+    joint = joint or settings["order"] == 0
+    memory.check(joint=joint)
+    return joint
+
+
+def _start(
+    training: Labelled, space: ContextSpace, settings: Settings
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the table and the end scores to start from: the chain of the labels alone, within the constraints."""
+    offsets, labels = training.batch.offsets, training.labels
+    contexts = extended_contexts(labels, offsets, space.n_labels, space.order)
+    row_weights = np.repeat(training.weights, np.diff(offsets))
+    table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
+    forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, labels, offsets)
+    return table + np.log(settings.class_weights) + forbidden, end
+
+
+def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings: Settings) -> TreeFitter:
+    layout = binned.layout
+    n_features = layout.n_dense_features + layout.n_sparse_features
+    max_features = settings["max_features"]
+    limits = Limits(
+        max_leaf_nodes=settings["max_leaf_nodes"],
+        max_depth=settings["max_depth"] if settings["max_depth"] is not None else settings["max_leaf_nodes"],
+        min_samples_leaf=settings["min_samples_leaf"],
+        l2_regularization=float(settings["l2_regularization"]),
+        min_gain=float(settings["min_gain"]),
+        one_against_rest=settings["categorical_splits"] == "one_vs_rest",
+        n_drawn_features=n_features if max_features == 1.0 else max(1, math.ceil(max_features * n_features)),
+    )
+    return TreeFitter(
+        *tree_columns(binned), context_space(space.n_labels, space.order if joint else 0, binned.offsets), limits,
+        max_leaf_value=MAX_LEAF_VALUE, learning_rate=settings["learning_rate"], n_threads=settings.n_threads,
+    )  # fmt: skip

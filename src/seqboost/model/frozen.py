@@ -1,0 +1,95 @@
+"""Everything prediction needs, and nothing else: how to bin, the forest, the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.chain import ContextSpace, Potentials
+from seqboost.exceptions import ModelFileError
+from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.model.forest import Forest
+from seqboost.model.scoring import forest_scores
+from seqboost.sequences import SequenceBatch
+
+__all__ = ["FrozenModel"]
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenModel:
+    """A fitted chain; immutable, so any number of threads may predict with it.
+
+    Attributes
+    ----------
+    binner : FeatureBinner
+        From columns to bin codes.
+    forest : Forest
+        The trees of all labels.
+    table : ndarray of float64 of shape (n_extended, n_labels)
+        Baseline (joint) or transition scores (factored); −inf = forbidden.
+    end : ndarray of float64 of shape (n_labels,)
+        Scores of closing a sequence.
+    order : int
+        Markov order of the chain.
+    """
+
+    binner: FeatureBinner
+    forest: Forest
+    table: NDArray[np.float64]
+    end: NDArray[np.float64]
+    order: int
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether some transition is forbidden."""
+        return bool(np.isinf(self.table).any() or np.isinf(self.end).any())
+
+    def constraints(self) -> NDArray[np.float64]:
+        """Return the table with its scores taken out: 0 where allowed, −inf where forbidden."""
+        return np.where(np.isinf(self.table), self.table, 0.0)
+
+    def potentials(self, batch: SequenceBatch, n_threads: int = 1) -> Potentials:
+        """Score the positions of a batch."""
+        return self.scored(self.binner.transform(batch, n_threads=n_threads), n_threads)
+
+    def scored(self, binned: BinnedRows, n_threads: int = 1) -> Potentials:
+        """Score binned positions."""
+        scores = forest_scores(self.forest, binned, n_threads)
+        return Potentials(scores, self.table, binned.offsets, self.order, self.end)
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return arrays and a JSON header."""
+        binner_arrays, binner_header = self.binner.to_arrays()
+        arrays = {f"binner.{name}": array for name, array in binner_arrays.items()}
+        arrays |= {f"forest.{name}": array for name, array in self.forest.to_arrays().items()}
+        return arrays | {"table": self.table, "end": self.end}, {"order": self.order, "binner": binner_header}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> FrozenModel:
+        """Rebuild a model; ModelFileError if the parts do not fit together."""
+        try:
+            binner = FeatureBinner.from_arrays(_part(arrays, "binner."), header["binner"])
+            forest = Forest.from_arrays(_part(arrays, "forest."))
+            table, end, order = arrays["table"], arrays["end"], header["order"]
+        except KeyError as error:
+            raise ModelFileError(f"the model file lacks {error}; save the model again") from error
+        space = ContextSpace(forest.n_labels, order) if isinstance(order, int) and 0 <= order <= 64 else None
+        if (
+            space is None
+            or forest.order not in (0, order)
+            or table.shape != (space.n_extended, space.n_labels)
+            or end.shape != (space.n_labels,)
+            or np.isnan(table).any()
+            or np.isnan(end).any()
+        ):
+            raise ModelFileError("the parts of the model file do not fit together; save the model again")
+        layout = binner.layout
+        forest.check_layout(layout.n_dense_features, np.diff(layout.slot_start).astype(np.int64), len(layout.sparse_offsets))
+        return cls(binner, forest, table.astype(np.float64), end.astype(np.float64), order)
+
+
+def _part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
