@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from seqboost._jit import run_tasks
 from seqboost.model.quick import quick_scores
 from seqboost.model.tables import QuickTables, build_tables, choose_width
-from seqboost.model.traversal import context_arrays, forest_arrays, row_arrays, traverse
+from seqboost.model.traversal import context_arrays, forest_arrays, layout_arrays, row_arrays, traverse, used_sparse
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 if TYPE_CHECKING:
@@ -55,15 +55,15 @@ def forest_scores(
     ModelFileError
         If the forest tests features that the rows do not have.
     """
-    layout = binned.layout
-    slots = np.diff(layout.slot_start).astype(np.int64)
-    forest.check_layout(len(layout.displacement), slots, len(layout.sparse_offsets))
+    layout_arrays(forest, binned.layout)
     n_rows = len(binned.address)
     scores = np.zeros((forest.n_labels, n_rows, forest.n_contexts), dtype=np.float32)
     if n_rows == 0 or forest.n_trees == 0:
         return scores
     rows = row_arrays(forest, binned)
-    context = context_arrays(forest.n_labels, forest.order)
+    if "context" not in forest._cache:
+        forest._cache["context"] = context_arrays(forest.n_labels, forest.order)
+    context = forest._cache["context"]
     spans = [(begin, min(begin + ROWS_PER_TASK, n_rows)) for begin in range(0, n_rows, ROWS_PER_TASK)]
     tables = _tables(forest, method)
     if tables is not None:
@@ -75,7 +75,7 @@ def forest_scores(
 
     else:
         arrays = forest_arrays(forest)
-        n_used = len(np.unique(forest.feature[forest.kind == SPARSE]))
+        n_used = len(used_sparse(forest))
         max_leaves = int(np.diff(forest.leaf_start).max())
 
         def task(begin: int, end: int) -> None:

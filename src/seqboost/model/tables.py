@@ -338,7 +338,7 @@ def build_tables(forest: Forest, width: int) -> QuickTables | None:
         posting_tree=postings[2].astype(np.int32),
         posting_mask=postings[3].astype(dtype),
     )
-    return QuickTables(*(read_only(array) for array in tables))  # type: ignore[arg-type]
+    return QuickTables(*(read_only(array) for array in tables))
 
 
 def _dense_table(

@@ -9,7 +9,7 @@ row and tree; a LAG test divides the set in place::
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from seqboost._jit import jit
 from seqboost.trees.tree import DENSE, SPARSE
 
 if TYPE_CHECKING:
-    from seqboost.features import BinnedRows
+    from seqboost.features import BinnedRows, FeatureLayout
     from seqboost.model.forest import Forest
 
 __all__ = ["ContextArrays", "ForestArrays", "RowArrays", "context_arrays", "forest_arrays", "row_arrays", "traverse"]
@@ -63,7 +63,7 @@ class ContextArrays(NamedTuple):
     start_label: NDArray[np.int32]  # IN (1,) number of the start symbol, K
 
 
-def read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Give a read-only C-ordered view, so that kernels are compiled for one type of array only."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
@@ -75,31 +75,50 @@ def used_sparse(forest: Forest) -> NDArray[np.int32]:
     return np.unique(forest.feature[forest.kind == SPARSE])
 
 
+def layout_arrays(forest: Forest, layout: FeatureLayout) -> dict[str, NDArray[Any]]:
+    """Lay out the features for the kernels, and check that the forest fits them; remembered for the last layout.
+
+    Raises
+    ------
+    ModelFileError
+        If the forest tests features that the layout does not have.
+    """
+    known = forest._cache.get("layout")
+    if known is not None and known[0] is layout:
+        remembered: dict[str, NDArray[Any]] = known[1]
+        return remembered
+    n_slots, n_offsets = np.diff(layout.slot_start).astype(np.int64), len(layout.sparse_offsets)
+    forest.check_layout(len(layout.displacement), n_slots, n_offsets)
+    used = used_sparse(forest)
+    feature_use = np.full(n_offsets * len(n_slots), -1, dtype=np.int32)
+    feature_use[used] = np.arange(len(used), dtype=np.int32)
+    arrays = {
+        "displacement": read_only(np.asarray(layout.displacement, dtype=np.int64)),
+        "slot_feature": read_only(np.repeat(np.arange(len(n_slots), dtype=np.int32), n_slots)),
+        "slot_start": read_only(np.asarray(layout.slot_start, dtype=np.int32)),
+        "sparse_offsets": read_only(np.asarray(layout.sparse_offsets, dtype=np.int32)),
+        "feature_use": read_only(feature_use),
+    }
+    forest._cache["layout"] = (layout, arrays)
+    return arrays
+
+
 def row_arrays(forest: Forest, binned: BinnedRows) -> RowArrays:
     """Lay out the rows for the kernels."""
-    layout, offsets = binned.layout, np.asarray(binned.offsets)
-    n_rows, n_sparse = len(binned.address), len(layout.sparse_kind)
-    row_type = np.full(n_rows, forest.order, dtype=np.uint8)
+    offsets = np.asarray(binned.offsets)
+    row_type = np.full(len(binned.address), forest.order, dtype=np.uint8)
     for j in reversed(range(forest.order)):
         row_type[offsets[:-1][np.diff(offsets) > j] + j] = j
-    feature_use = np.full(len(layout.sparse_offsets) * n_sparse, -1, dtype=np.int32)
-    used = used_sparse(forest)
-    feature_use[used] = np.arange(len(used), dtype=np.int32)
-    slot_feature = np.repeat(np.arange(n_sparse, dtype=np.int32), np.diff(layout.slot_start))
-    arrays: list[tuple[NDArray[np.generic], type[np.generic]]] = [
-        (binned.codes.reshape(-1), np.uint8),
-        (binned.address, np.int64),
-        (layout.displacement, np.int64),
-        (row_type, np.uint8),
-        (binned.padded_row, np.int64),
-        (binned.slot_indptr, np.int64),
-        (binned.slot_indices, np.int32),
-        (slot_feature, np.int32),
-        (layout.slot_start, np.int32),
-        (layout.sparse_offsets, np.int32),
-        (feature_use, np.int32),
-    ]
-    return RowArrays(*(read_only(np.asarray(array, dtype=dtype)) for array, dtype in arrays))  # type: ignore[arg-type]
+    arrays: dict[str, tuple[NDArray[Any], type[np.generic]]] = {
+        "codes": (binned.codes.reshape(-1), np.uint8),
+        "address": (binned.address, np.int64),
+        "row_type": (row_type, np.uint8),
+        "padded_row": (binned.padded_row, np.int64),
+        "slot_indptr": (binned.slot_indptr, np.int64),
+        "slot_indices": (binned.slot_indices, np.int32),
+    }
+    of_rows = {name: read_only(np.asarray(array, dtype=dtype)) for name, (array, dtype) in arrays.items()}
+    return RowArrays(**of_rows, **layout_arrays(forest, binned.layout))
 
 
 def forest_arrays(forest: Forest) -> ForestArrays:
@@ -118,9 +137,9 @@ def context_arrays(n_labels: int, order: int) -> ContextArrays:
     context = np.arange(n_existing[-1])
     digit = (context // n_existing[:-1, None] % n_labels).astype(np.int32)
     return ContextArrays(
-        n_existing=read_only(n_existing),  # type: ignore[arg-type]
-        digit=read_only(digit),  # type: ignore[arg-type]
-        start_label=read_only(np.array([n_labels], dtype=np.int32)),  # type: ignore[arg-type]
+        n_existing=read_only(n_existing),
+        digit=read_only(digit),
+        start_label=read_only(np.array([n_labels], dtype=np.int32)),
     )
 
 
