@@ -79,7 +79,7 @@ def window_rows(X: list[Any], w: int, known: list[list[Any]] | None = None) -> t
     neighbours = [_shifted(offsets, shift) for shift in range(-w, w + 1)]
     if sparse.issparse(X[0]):
         flat = sparse.vstack([*X, sparse.csr_array((1, X[0].shape[1]), dtype=np.float32)]).tocsr()
-        return sparse.hstack([flat[n] for n in neighbours]).tocsr(), False, None
+        return sparse.csr_matrix(sparse.hstack([flat[n] for n in neighbours])), False, None  # LightGBM knows no arrays
     if isinstance(X[0], np.ndarray):
         flat = np.vstack([*X, np.full((1, X[0].shape[1]), np.nan)])
         return np.hstack([flat[n] for n in neighbours]), False, None
