@@ -238,8 +238,8 @@ def factored_forward(
     pair = np.empty((n_contexts, n_labels))
     cells = np.empty(n_labels * n_contexts, np.float32)
     cond = np.empty(n_labels * n_contexts, np.float32)
-    work = np.empty((4, n_contexts), np.float32)
-    wide = np.empty((3, n_contexts))
+    work = np.empty((5, n_contexts), np.float32)
+    wide = np.empty((4, n_contexts))
     now, following = np.empty(n_contexts), np.empty(n_contexts)
     for s in range(first, last):
         use_logs = in_logs[s - first]
@@ -320,7 +320,7 @@ def _mixing_bounds(
     after: NDArray[np.float64],  # IN (K,) w_t
     now: NDArray[np.float64],  # IN (K,) P(c_t=c | X)
     following: NDArray[np.float64],  # IN (K,) P(c_{t+1}=c | X)
-    wide: NDArray[np.float64],  # SCRATCH (3, K)
+    wide: NDArray[np.float64],  # SCRATCH (4, K)
 ) -> tuple[np.float32, np.float32]:
     """Upper bounds of both contraction coefficients for order 1 and many labels, without any sum along a row.
 
@@ -330,7 +330,7 @@ def _mixing_bounds(
     """
     tau = (np.float32(1.0), np.float32(1.0))
     shared_forward, largest_backward, second_backward = 0.0, 0.0, 0.0
-    low, spread, ratio = wide[0], wide[1], wide[2]
+    low, spread, ratio, other = wide[0], wide[1], wide[2], wide[3]
     n_labels = now.size
     for turn in range(2):
         # columns (vector): y_t then y_{t-1};  rows (outer loop): y_{t-1} then y_t
@@ -347,8 +347,9 @@ def _mixing_bounds(
                 unit = factor / centre
                 for j in range(n_labels):
                     cell = cells[at + U(j)]
-                    low[j] = cell * unit if cell * unit < low[j] else low[j]
+                    other[j] = cell * unit if cell * unit < low[j] else low[j]
                     spread[j] += abs(cell * factor * ratio[j] - centre)
+                low, other = other, low  # in place it would be a conditional store, which is not vectorised
         shared, largest, second = 0.0, 0.0, 0.0
         for j in range(n_labels):
             shared += low[j] * column_factor[j] if column_factor[j] > 0.0 else 0.0

@@ -55,7 +55,7 @@ def joint_backward(
         for i in range(width):
             tile[k, i] = table[base[order] + i % n_contexts, k]
     special = np.empty((n_labels, n_contexts))
-    top = np.empty(width, np.float32)
+    top = np.empty((2, width), np.float32)
     work = np.empty((3, n_contexts))
     open_end = True
     for k in range(n_labels):
@@ -105,20 +105,22 @@ def _special_table(
 def _exponentiate(
     scores: NDArray[np.float32],  # IN (K, N, C)
     tile: NDArray[np.float64],  # IN (K, width) the table, repeated for width / C positions
-    top: NDArray[np.float32],  # SCRATCH (width,)
+    maxima: NDArray[np.float32],  # SCRATCH (2, width)
     start: int,
     stop: int,
     psi: NDArray[np.float32],  # OUT (K, N, C), rows start:stop
 ) -> tuple[float, bool]:
     """Return the sum of the subtracted maxima, and whether all finite scores lie within reach of their maximum.
 
-    Where the table is -inf psi is 0, even if the score is NaN: every comparison with NaN below is false.
+    Running maxima go to and fro between two buffers: writing them back in place becomes a conditional store, which is
+    not vectorised.  Where the table is -inf psi is 0, even if the score is NaN: every comparison with NaN below is false.
     """
     n_labels, n_positions, n_contexts = scores.shape
     flat = scores.reshape(-1)
     out = psi.reshape(-1)
     tiles = tile.reshape(-1)
     width = tile.shape[1]
+    top, other = maxima[0], maxima[1]
     offset = 0.0
     lost = np.int32(0)
     for begin in range(start * n_contexts, stop * n_contexts, width):
@@ -129,7 +131,8 @@ def _exponentiate(
             source, shift = U(k * n_positions * n_contexts + begin), U(k * width)
             for i in range(n):
                 score = flat[source + U(i)] + np.float32(tiles[shift + U(i)])
-                top[i] = score if score > top[i] else top[i]
+                other[i] = score if score > top[i] else top[i]
+            top, other = other, top
         for i in range(0, n, n_contexts):
             highest = top[U(i)]
             for c in range(n_contexts):

@@ -34,7 +34,7 @@ def joint_mixing(
     n_labels, n_positions, n_contexts = marginals.shape
     cells = marginals.reshape(-1)
     cond = np.empty(n_labels * n_contexts, np.float32)
-    work = np.empty((4, n_contexts), np.float32)
+    work = np.empty((5, n_contexts), np.float32)
     for s in range(first, last):
         for t in range(offsets[s], offsets[s + 1]):
             tau_forward[t], tau_backward[t] = 0.0, 0.0
@@ -90,7 +90,7 @@ def mixing_position(
     n_contexts: int,
     full: bool,  # whether all lags exist at t
     cond: NDArray[np.float32],  # SCRATCH (K * C,)
-    work: NDArray[np.float32],  # SCRATCH (4, C)
+    work: NDArray[np.float32],  # SCRATCH (5, C)
 ) -> tuple[np.float32, np.float32]:
     """Contraction coefficients of P(y_t | c_t) and of P(y_{t-m} | c_{t+1}) at one position of a chain of order >= 1."""
     n_shared = n_contexts // n_labels
@@ -128,7 +128,7 @@ def mixing_position(
                     to += U(1)
                     at += stride
                 n_rows += 1
-        tau = _contraction(cond, n_labels, n_rows, work[2], work[3])
+        tau = _contraction(cond, n_labels, n_rows, work[2], work[3], work[4])
         forward, backward = (tau, backward) if direction == 0 else (forward, tau)
     return forward, backward
 
@@ -139,6 +139,7 @@ def _contraction(
     n_outcomes: int,
     n_rows: np.int64,
     low: NDArray[np.float32],  # SCRATCH (>= K,)
+    other: NDArray[np.float32],  # SCRATCH (>= K,)
     centre: NDArray[np.float32],  # SCRATCH (>= max(K, n_rows),)
 ) -> np.float32:
     """Largest total variation between two rows of a kernel: exact for few outcomes, else an upper bound.
@@ -171,8 +172,9 @@ def _contraction(
         at = U(i * n_outcomes)
         for k in range(n_outcomes):
             prob = cond[at + U(k)]
-            low[k] = prob if prob < low[k] else low[k]
+            other[k] = prob if prob < low[k] else low[k]
             centre[k] += prob
+        low, other = other, low  # in place it would be a conditional store, which is not vectorised
     for k in range(n_outcomes):
         shared += low[k]
         centre[k] /= np.float32(n_rows)
