@@ -113,7 +113,7 @@ def _exponentiate(
     """Return the sum of the subtracted maxima, and whether all finite scores lie within reach of their maximum.
 
     Running maxima go to and fro between two buffers: writing them back in place becomes a conditional store, which is
-    not vectorised.  Where the table is -inf psi is 0, even if the score is NaN: every comparison with NaN below is false.
+    not vectorised.  Where the table is -inf psi is 0, even if the score is NaN: comparisons with NaN are false.
     """
     n_labels, n_positions, n_contexts = scores.shape
     flat = scores.reshape(-1)
