@@ -47,28 +47,6 @@ else:
 
 
 @jit
-def _apply_postings(
-    i: int,
-    block: int,
-    rows: RowArrays,  # IN
-    tables: QuickTables,  # IN
-    survivors: NDArray[np.generic],  # OUT (width,)
-) -> None:
-    """Cut down the survivors by the sparse slots present in row ``i``'s window."""
-    n_sparse = len(rows.slot_start) - 1
-    for o in range(len(rows.sparse_offsets)):
-        p = rows.padded_row[i] + rows.sparse_offsets[o]
-        for q in range(rows.slot_indptr[p], rows.slot_indptr[p + 1]):
-            slot = rows.slot_indices[q]
-            s = rows.slot_feature[slot]
-            use = rows.feature_use[o * n_sparse + s]
-            if use >= 0:
-                r = tables.use_start[use] + slot - rows.slot_start[s]
-                for x in range(tables.posting_start[block, r], tables.posting_start[block, r + 1]):
-                    survivors[tables.posting_tree[x]] &= tables.posting_mask[x]
-
-
-@jit
 def _survivors(
     i: int,
     block: int,
@@ -90,8 +68,19 @@ def _survivors(
         r3 = start[g + u(3)] + width * code_class[g + u(3), codes[u(address + displacement[g + u(3)])]]
         for t in range(width):
             survivors[t] &= table[r0 + t] & table[r1 + t] & table[r2 + t] & table[r3 + t]
-    if len(tables.posting_tree) > 0:
-        _apply_postings(i, block, rows, tables, survivors)
+    if len(tables.posting_tree) == 0:
+        return
+    n_sparse = len(rows.slot_start) - 1
+    for o in range(len(rows.sparse_offsets)):
+        p = rows.padded_row[i] + rows.sparse_offsets[o]
+        for q in range(rows.slot_indptr[p], rows.slot_indptr[p + 1]):
+            slot = rows.slot_indices[q]
+            s = rows.slot_feature[slot]
+            use = rows.feature_use[o * n_sparse + s]
+            if use >= 0:
+                r = tables.use_start[use] + slot - rows.slot_start[s]
+                for x in range(tables.posting_start[block, r], tables.posting_start[block, r + 1]):
+                    survivors[tables.posting_tree[x]] &= tables.posting_mask[x]
 
 
 @jit
