@@ -65,7 +65,7 @@ class Case:
 
 
 def leaf_value(lam):
-    return lambda g, h: g / np.maximum(h + lam, 1e-12)
+    return lambda g, h: g / np.maximum(h + lam, 1e-300)
 
 
 def random_case(

@@ -88,6 +88,7 @@ def _draw_features(scratch, n_drawn):
         return
     for f in range(n):
         drawn[f] = False
+        shuffled[f] = f  # what is drawn depends on the seed alone, not on the trees this grower grew before
     for r in range(n_drawn):
         q = r + _next_random(scratch.random, n - r)
         shuffled[r], shuffled[q] = shuffled[q], shuffled[r]

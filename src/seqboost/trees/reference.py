@@ -287,7 +287,7 @@ class _Sums:
     def ordered(self, lam: float, min_rows: int = 1) -> list[int]:
         """Return the values by rising G/(H+λ), equal ones by value."""
         values = [v for v in self.rows if v >= 0 and len(self.rows[v]) >= min_rows]
-        return sorted(values, key=lambda v: (self.gradient[v] / max(self.hessian[v] + lam, 1e-12), v))
+        return sorted(values, key=lambda v: (self.gradient[v] / max(self.hessian[v] + lam, 1e-300), v))
 
 
 def _features(

@@ -148,7 +148,7 @@ def order_categories(histogram, start, n_cells, min_rows, scales, lam, keys, ord
         g, h, count = _unpack(histogram, start + v, scales)
         if count < min_rows:
             continue
-        keys[n] = g / max(h + lam, 1e-12)
+        keys[n] = g / max(h + lam, 1e-300)
         order[n] = v
         n += 1
     _sort(keys, order, n)
@@ -292,7 +292,7 @@ def _order_lag(context_sums, mask, space, scales, lag, lam, sums, present, scrat
         for j in range(present.shape[1]):
             there = there or present[v, j] > 0
         if there:
-            keys[n] = sums[0, v] / max(sums[1, v] + lam, 1e-12)
+            keys[n] = sums[0, v] / max(sums[1, v] + lam, 1e-300)
             order[n] = v
             n += 1
     _sort(keys, order, n)
