@@ -64,7 +64,7 @@ def choose_scales(largest_gradient: float, largest_hessian: float, total_hessian
 
 def _exponent(x: float) -> int:
     """Return the e with x < 2^e, within what float32 can scale."""
-    return min(max(math.frexp(x)[1], -90), 128) if x > 0 else 0
+    return min(max(math.frexp(x)[1], -90), 160) if x > 0 else 0
 
 
 @jit
@@ -93,17 +93,29 @@ def row_sums(
     last,  # IN
 ):
     """Sum the fixed-point derivatives of rows over the contexts of a node."""
+    order = space.base.size - 1
+    n_contexts = gradient.shape[1]
+    mask_inside = mask[space.base[order] :]
     for p in range(first, last):
         i = rows[p]
-        j = space.row_type[i]
-        base = space.base[j]
         g = np.int32(0)
         h = np.int32(0)
-        for c in range(space.n_contexts_of[j]):
-            g += gradient[i, c] & mask[base + c]
-            h += curvature[i, c] & mask[base + c]
+        for c in range(n_contexts):
+            g += gradient[i, c] & mask_inside[c]
+            h += curvature[i, c] & mask_inside[c]
         row_gradient[p] = g
         row_curvature[p] = h
+    for p in range(first, last if order > 0 else first):
+        i = rows[p]
+        j = space.row_type[i]
+        if j < order:  # few: near the starts of sequences other contexts exist
+            g = np.int32(0)
+            h = np.int32(0)
+            for c in range(space.n_contexts_of[j]):
+                g += gradient[i, c] & mask[space.base[j] + c]
+                h += curvature[i, c] & mask[space.base[j] + c]
+            row_gradient[p] = g
+            row_curvature[p] = h
 
 
 @jit
@@ -116,9 +128,17 @@ def add_contexts(
     sums,  # IN/OUT (n_extended,) int64
 ):
     """Add rows to the sums per extended context."""
+    order = space.base.size - 1
+    n_contexts = plane.shape[1]
+    inside = sums[space.base[order] :]
     for p in range(first, last):
         i = rows[p]
+        for c in range(n_contexts):
+            inside[c] += plane[i, c]
+    for p in range(first, last if order > 0 else first):
+        i = rows[p]
         j = space.row_type[i]
-        base = space.base[j]
-        for c in range(space.n_contexts_of[j]):
-            sums[base + c] += plane[i, c]
+        if j < order:  # few: near the starts of sequences other contexts exist
+            for c in range(space.n_contexts_of[j]):
+                inside[c] -= plane[i, c]
+                sums[space.base[j] + c] += plane[i, c]
