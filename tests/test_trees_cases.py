@@ -81,7 +81,7 @@ def random_case(
     n_riders=0,
     missing=0.15,
 ):
-    """Draw columns, and derivatives that depend on them; ``columns`` are (kind, values), ``slots`` (kind, slots, rank)."""
+    """Draw columns (kind, values) and slots (kind, number, rank of absent), and derivatives that depend on them."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     margin = max([abs(o) for o in (*window, *sparse_window)], default=0)

@@ -1,0 +1,354 @@
+"""Each kernel of the `trees` room against the naive way to say the same."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case
+
+from seqboost.trees.fixedpoint import ROW_BITS, add_contexts, choose_scales, quantise, row_sums, totals
+from seqboost.trees.grower import FITTED, SIZE, SLOT, START, G, H
+from seqboost.trees.histogram import add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts
+from seqboost.trees.partition import copy_part, divide, keep_types, mark_dense, mark_sparse, regrown
+from seqboost.trees.splitting import _sort, order_categories
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def exact(gradient, curvature, rows, count_bits, cells_of, n_cells):
+    """A histogram in Python's integers."""
+    histogram = [0] * (2 * n_cells)
+    for p, row in enumerate(rows):
+        for cell in cells_of(row):
+            histogram[2 * cell] += int(gradient[p])
+            histogram[2 * cell + 1] += (int(curvature[p]) << count_bits) + 1
+    return histogram
+
+
+def dense_cells(case, row):
+    dense = case.dense
+    codes = dense.codes[dense.address[row] + dense.displacement]
+    return (dense.cell_start[:-1] + codes).tolist()
+
+
+def sparse_cells(case, row, n_dense_cells):
+    sparse = case.sparse
+    cells = []
+    for o, offset in enumerate(sparse.offset):
+        padded = sparse.padded_row[row] + offset
+        slots = sparse.indices[sparse.indptr[padded] : sparse.indptr[padded + 1]]
+        cells += [n_dense_cells + o * int(sparse.slot_start[-1]) + int(slot) for slot in slots]
+    return cells
+
+
+def segment(rng, case):
+    rows = rng.permutation(len(case.space.row_type)).astype(np.int32)
+    gradient = rng.integers(-(2**30), 2**30, size=len(rows)).astype(np.int32)
+    curvature = rng.integers(0, 2**30, size=len(rows)).astype(np.int32)
+    return rows, gradient, curvature
+
+
+def n_cells_of(case):
+    n_dense = int(case.dense.cell_start[-1])
+    return n_dense, n_dense + int(case.sparse.slot_start[-1]) * len(case.sparse.offset)
+
+
+# --- fixed point
+
+
+@pytest.mark.parametrize("order", [0, 2])
+def test_totals(order):
+    case = random_case(0, order=order, n_labels=3, n_riders=11)
+    fitted = case.rows[: case.n_fitted]
+    gradient, hessian, total = totals(case.gradient, case.hessian, case.rows, case.n_fitted)
+    np.testing.assert_allclose(gradient, np.abs(case.gradient[fitted]).sum(axis=1).max(), rtol=1e-6)
+    np.testing.assert_allclose(hessian, case.hessian[fitted].sum(axis=1).max(), rtol=1e-6)
+    np.testing.assert_allclose(total, case.hessian[fitted].sum(dtype=np.float64), rtol=1e-6)
+    assert totals(case.gradient, case.hessian, case.rows, 0) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 100, 10**6, 10**9])
+@pytest.mark.parametrize("size", [0.0, 1e-38, 1e-20, 1e-3, 1.0, 2.0, 1e6, 1e30])
+def test_scales_leave_room_for_all_sums(n_rows, size):
+    scales = choose_scales(size, size, size * n_rows, n_rows)
+    assert math.frexp(scales.gradient)[0] == math.frexp(scales.curvature)[0] == 0.5
+    assert size * scales.gradient <= 2**ROW_BITS
+    assert size * scales.curvature <= 2**ROW_BITS
+    assert n_rows < 2**scales.count_bits
+    assert (size * n_rows * scales.curvature + n_rows) * 2**scales.count_bits < 2**62
+    assert math.isfinite(float(np.float32(scales.gradient) * np.float32(1)))
+    if size >= 1e-20 and n_rows in (100, 10**6):  # and use it
+        assert size * scales.gradient >= 2 ** (ROW_BITS - 1)
+        assert size * scales.curvature >= min(2 ** (ROW_BITS - 1), 2 ** (60 - 2 * scales.count_bits))
+
+
+def test_quantise_rounds_to_the_nearest(rng):
+    plane = rng.normal(size=(50, 4)).astype(np.float32)
+    plane[0] = [0.0, 0.5, -0.5, 0.25]
+    for scale in (1.0, 2.0**10, 2.0**20, 2.0**-3):
+        out = np.full((50, 4), 99, dtype=np.int32)
+        quantise(plane, scale, out)
+        exact_product = plane.astype(np.float64) * scale
+        assert np.abs(out - exact_product).max() <= 0.5 + 2**-24 * np.abs(exact_product).max()
+        if scale < 2**12:
+            assert np.array_equal(out, np.floor(exact_product + 0.5))
+
+
+@pytest.mark.parametrize(("order", "n_labels"), [(0, 3), (1, 1), (1, 3), (2, 2)])
+def test_sums_over_contexts_and_over_rows(rng, order, n_labels):
+    case = random_case(0, order=order, n_labels=n_labels)
+    space, n_rows = case.space, len(case.space.row_type)
+    exists = case.hessian > 0
+    planes = [exists * rng.integers(-(2**20), 2**20, size=exists.shape).astype(np.int32) for _ in range(2)]
+    mask = -rng.integers(0, 2, size=len(space.type_of)).astype(np.int32)
+    rows = rng.permutation(n_rows).astype(np.int32)
+    sums = [np.full(n_rows, 77, dtype=np.int32) for _ in range(2)]
+    row_sums(planes[0], planes[1], mask, space, rows, sums[0], sums[1], 3, n_rows - 2)
+    by_context = np.arange(len(mask)).astype(np.int64)
+    add_contexts(planes[0], space, rows, 3, n_rows - 2, by_context)
+    expected = np.arange(len(mask))
+    for p, row in enumerate(rows):
+        j = space.row_type[row]
+        contexts = range(n_labels ** int(j))
+        for plane, found in zip(planes, sums, strict=True):
+            held = sum(int(plane[row, c]) for c in contexts if mask[space.base[j] + c])
+            assert found[p] == (held if 3 <= p < n_rows - 2 else 77)
+        for c in contexts if 3 <= p < n_rows - 2 else ():
+            expected[space.base[j] + c] += planes[0][row, c]
+    assert np.array_equal(by_context, expected)
+
+
+# --- histograms
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_histograms_are_exact_sums(rng, seed):
+    case = random_case(seed)
+    n_dense_cells, n_cells = n_cells_of(case)
+    rows, gradient, curvature = segment(rng, case)
+    bits = 20
+    first, last = 4, len(rows) - 3
+    histogram = np.full(2 * n_cells, -5, dtype=np.int64)
+    clear(histogram)
+    add_dense(case.dense, rows, gradient, curvature, first, last, bits, histogram)
+    add_sparse(case.sparse, n_dense_cells, rows, gradient, curvature, first, last, bits, histogram)
+    part = slice(first, last)
+
+    def cells_of(row):
+        return dense_cells(case, row) + sparse_cells(case, row, n_dense_cells)
+
+    assert histogram.tolist() == exact(gradient[part], curvature[part], rows[part], bits, cells_of, n_cells)
+
+
+def test_parent_minus_child_is_the_sibling(rng):
+    case = random_case(0)
+    _, n_cells = n_cells_of(case)
+    rows, gradient, curvature = segment(rng, case)
+    n, cut = len(rows), 13
+    histograms = []
+    for first, last in ((0, n), (0, cut), (cut, n)):
+        histograms.append(np.zeros(2 * n_cells, dtype=np.int64))
+        add_dense(case.dense, rows, gradient, curvature, first, last, 7, histograms[-1])
+    subtract(histograms[0], histograms[1])
+    assert np.array_equal(histograms[0], histograms[2])
+
+
+def test_histogram_does_not_depend_on_the_order_of_rows(rng):
+    case = random_case(0)
+    _, n_cells = n_cells_of(case)
+    parts = segment(rng, case)
+    shuffle = rng.permutation(len(parts[0]))
+    histograms = []
+    for rows, gradient, curvature in (parts, tuple(part[shuffle] for part in parts)):
+        histograms.append(np.zeros(2 * n_cells, dtype=np.int64))
+        add_dense(case.dense, rows, gradient, curvature, 0, len(rows), 7, histograms[-1])
+    assert np.array_equal(*histograms)
+
+
+def test_sharing_out_contexts_keeps_counts(rng):
+    case = random_case(0)
+    n_dense_cells, n_cells = n_cells_of(case)
+    rows, gradient, curvature = segment(rng, case)
+    left = [part // 3 for part in (gradient, curvature)]
+    right = [gradient - left[0], curvature - left[1]]
+    n, bits = len(rows), 7
+
+    def histogram_of(g, h, first=0):
+        histogram = np.zeros(2 * n_cells, dtype=np.int64)
+        add_dense(case.dense, rows, g, h, first, n, bits, histogram)
+        add_sparse(case.sparse, n_dense_cells, rows, g, h, first, n, bits, histogram)
+        return histogram
+
+    # The first three rows have no context on the left: all they have goes right.
+    for part, rest, total in zip(left, right, (gradient, curvature), strict=True):
+        part[:3], rest[:3] = 0, total[:3]
+    parent = histogram_of(gradient, curvature)
+    subtract_contexts(parent, histogram_of(*right), bits)
+    for row in rows[:3]:
+        remove_counts(case.dense, case.sparse, row, parent)
+    assert np.array_equal(parent, histogram_of(*left, first=3))
+
+
+@pytest.mark.parametrize(("order", "n_labels"), [(0, 1), (1, 2), (2, 2), (1, 5)])
+def test_histograms_of_finished_leaves(order, n_labels):
+    """After any mixture of window and lag splits, a leaf's buffers hold what its rows and contexts add up to."""
+    n_lag_splits = 0
+    for seed in range(4):
+        case = random_case(seed, order=order, n_labels=n_labels, n_riders=6)
+        limits = LIMITS._replace(max_leaf_nodes=64, max_depth=4)  # growth stops before the last, unmeasured split
+        grower = case.grower(limits)
+        tree, partition = case.grow(grower=grower)
+        assert tree.n_leaves < 64
+        n_lag_splits += (tree.kind == 2).sum()
+        scales = choose_scales(*totals(case.gradient, case.hessian, case.rows, case.n_fitted), case.n_fitted)
+        check_leaves(case, grower, tree, partition, scales)
+    assert (n_lag_splits > 0) == (order > 0)
+
+
+def check_leaves(case, grower, tree, partition, scales):
+    leaves, planes, space = grower._leaves, grower._planes, case.space
+    n_dense_cells, n_cells = n_cells_of(case)
+    for leaf in range(tree.n_leaves):
+        state = leaves.state[leaf]
+        rows = partition.rows[state[START] : state[START] + state[FITTED]]
+        assert set(rows.tolist()) <= set(case.rows[: case.n_fitted].tolist())
+        assert state[FITTED] == tree.leaf_rows[leaf] <= state[SIZE]
+        sums = [], []
+        for row in rows:
+            j = space.row_type[row]
+            held = [c for c in range(space.n_contexts_of[j]) if partition.mask[leaf, space.base[j] + c]]
+            assert held
+            for plane, row_sum in zip(planes, sums, strict=True):
+                row_sum.append(int(plane[row, held].astype(np.int64).sum()))
+        assert (state[G], state[H]) == (sum(sums[0]), sum(sums[1]))
+        assert leaves.type_rows[leaf].tolist() == np.bincount(space.row_type[rows], minlength=case.order + 1).tolist()
+
+        def cells_of(row):
+            return dense_cells(case, row) + sparse_cells(case, row, n_dense_cells)
+
+        expected = exact(*sums, rows, scales.count_bits, cells_of, n_cells)
+        assert leaves.histogram[state[SLOT]].tolist() == expected
+        for plane, by_context in zip(planes, leaves.contexts[leaf], strict=True):
+            for e in np.flatnonzero(partition.mask[leaf]) if case.order else ():
+                j = space.type_of[e]
+                of_type = rows[space.row_type[rows] == j]
+                assert by_context[e] == plane[of_type, e - space.base[j]].astype(np.int64).sum()
+
+
+# --- partition
+
+
+def test_divide_is_stable(rng):
+    for n in (0, 1, 5, 200):
+        for share in (0.0, 0.3, 1.0):
+            goes_left = rng.random(n) < share
+            array = rng.integers(1000, size=n + 7).astype(np.int32)
+            before = array.copy()
+            n_left = divide(goes_left, array, 3, 3 + n, np.empty(n, dtype=np.int32))
+            part = before[3 : 3 + n]
+            assert n_left == goes_left.sum()
+            assert array.tolist() == [*before[:3], *part[goes_left], *part[~goes_left], *before[3 + n :]]
+
+
+def test_keep_types(rng):
+    row_type = rng.integers(3, size=50).astype(np.uint8)
+    for has in ([True, False, True], [False] * 3, [True] * 3):
+        for fitted in (0, 11, 30):
+            parts = [rng.permutation(50).astype(np.int32) for _ in range(3)]
+            before = [part.copy() for part in parts]
+            has = np.array(has)
+            n, n_fitted = keep_types(row_type, has, *parts, 10, 30, fitted)
+            stays = has[row_type[before[0][10:40]]]
+            assert (n, n_fitted) == (stays.sum(), stays[:fitted].sum())
+            for part, old in zip(parts, before, strict=True):
+                assert part[10 : 10 + n].tolist() == old[10:40][stays].tolist()
+                assert part[:10].tolist() == old[:10].tolist()
+                assert part[40:].tolist() == old[40:].tolist()
+
+
+def test_rows_go_where_their_values_say(rng):
+    case = random_case(1)
+    n = len(case.space.row_type)
+    rows = rng.permutation(n).astype(np.int32)
+    by_row = {e.row: e for e in case.examples}
+    left = rng.random(258) < 0.5
+    for f in range(len(case.dense.feature)):
+        goes_left = np.zeros(n, dtype=bool)
+        mark_dense(case.dense, f, left, rows, 2, n - 1, goes_left)
+        assert goes_left[: n - 3].tolist() == [left[by_row[row].dense[f]] for row in rows[2:-1]]
+    for f in range(case.sparse.enabled.size):
+        goes_left = np.zeros(n, dtype=bool)
+        mark_sparse(case.sparse, f, left, rows, 2, n - 1, goes_left)
+        slots = [by_row[row].sparse[f] for row in rows[2:-1]]
+        assert goes_left[: n - 3].tolist() == [slot >= 0 and left[slot] for slot in slots]
+
+
+def test_arrays_grow_when_they_must():
+    array = np.arange(10, dtype=np.int32)
+    assert regrown(array, 4, 10) is array or np.shares_memory(regrown(array, 4, 10), array)
+    for needed in (11, 100):
+        larger = regrown(array, 4, needed)
+        assert len(larger) >= needed
+        assert larger[:4].tolist() == [0, 1, 2, 3]
+    copy_part(array, 2, array, 0, 3)
+    assert array[:4].tolist() == [2, 3, 4, 3]
+
+
+# --- splitting
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 31, 40, 33, 500])
+def test_sort_by_key_then_value(rng, n):
+    for keys in (rng.normal(size=n), rng.integers(3, size=n).astype(float)):
+        order = rng.permutation(n).astype(np.int64)
+        expected = [v for _, v in sorted(zip(keys.tolist(), order.tolist(), strict=True))]
+        _sort(keys, order, n)
+        assert order.tolist() == expected
+        assert (np.diff(keys) >= 0).all()
+
+
+def test_categories_in_order_of_their_means(rng):
+    scales = choose_scales(1.0, 1.0, 100.0, 100)
+    n = 60
+    count = rng.integers(0, 9, size=n)
+    g, h = rng.normal(size=n) * (count > 0), rng.random(n) * (count > 0)
+    histogram = np.zeros(2 * (n + 2), dtype=np.int64)
+    histogram[4::2] = np.round(g * scales.gradient)
+    histogram[5::2] = (np.round(h * scales.curvature).astype(np.int64) << scales.count_bits) + count
+    keys, order = np.empty(n), np.empty(n, dtype=np.int64)
+    for min_rows in (1, 5):
+        n_found = order_categories(histogram, 2, n, min_rows, scales, 0.5, keys, order)
+        held = [v for v in range(n) if count[v] >= min_rows]
+        assert order[:n_found].tolist() == sorted(held, key=lambda v: g[v] / (h[v] + 0.5))
+
+
+# --- another library
+
+
+@pytest.mark.parametrize(("missing", "lam"), [(0.0, 0.0), (0.2, 3.0)])
+def test_same_predictions_as_histogram_boosting_of_scikit_learn(rng, missing, lam):
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    case = random_case(
+        3, order=0, n_labels=1, lengths=(1,) * 400, columns=((NUMERIC, 12), (NUMERIC, 30), (NUMERIC, 3)), window=(0,),
+        slots=(), sparse_window=(), missing=missing,
+    )  # fmt: skip
+    codes = case.dense.codes.reshape(400, 3)
+    X = np.where(codes == [12, 30, 3], np.nan, codes).astype(float)
+    y = np.sin(np.nan_to_num(X[:, 0], nan=5)) + 0.1 * np.nan_to_num(X[:, 1], nan=3) * (X[:, 2] > 0)
+    y += rng.normal(size=400)
+    forest = ensemble.HistGradientBoostingRegressor(
+        max_iter=1, learning_rate=1.0, l2_regularization=lam, max_leaf_nodes=15, min_samples_leaf=10,
+        early_stopping=False,
+    ).fit(X, y)  # fmt: skip
+    limits = LIMITS._replace(max_leaf_nodes=15, min_samples_leaf=10, l2_regularization=lam, max_depth=100)
+    ours = case.with_derivatives((y - y.mean())[:, None], np.ones((400, 1)))
+    tree, partition = ours.grower(limits).grow(ours.gradient, ours.hessian, ours.rows, 400, leaf_value(lam))
+    scores = np.zeros((400, 1), dtype=np.float32)
+    partition.add(tree.value, scores, scores)
+    assert tree.n_leaves == 15
+    np.testing.assert_allclose(scores[:, 0] + y.mean(), forest.predict(X), atol=1e-5)
