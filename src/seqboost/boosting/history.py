@@ -40,7 +40,7 @@ class History:
     """Log-likelihood and accuracy per position, before the first round and after every round.
 
     ``train_score`` and ``validation_score`` are mean log-likelihoods per observed position (weighted by sequence);
-    ``train_accuracy`` and ``validation_accuracy`` are shares of positions whose most probable label is the observed one.
+    ``train_accuracy`` and ``validation_accuracy`` are shares of positions whose most probable label is the right one.
     """
 
     is_training: np.ndarray  # (n_sequences,) bool
@@ -65,11 +65,19 @@ class History:
                 weights = self.weights[part]
                 observed = float(np.dot(weights, derivatives.n_observed[part]))
                 likelihood = np.where(weights > 0, derivatives.log_likelihood[part], 0.0)
+                correct = float(np.dot(weights, derivatives.n_correct[part]))
                 entries[f"{name}_score"] = float(np.dot(weights, likelihood)) / max(observed, 1e-300)
-                entries[f"{name}_accuracy"] = float(np.dot(weights, derivatives.n_correct[part])) / max(observed, 1e-300)
+                entries[f"{name}_accuracy"] = correct / max(observed, 1e-300)
         for key, value in entries.items():
             getattr(self, key).append(value)
         return entries
+
+    def refresh(self, derivatives: Derivatives) -> None:
+        """Score the newest round again: a warm start may come with other sequences than the fit before."""
+        step, seconds = self.step[-1], self.seconds[-1]
+        for name in ("train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "seconds"):
+            del getattr(self, name)[-1:]
+        self.record(derivatives, step, seconds)
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the lists by name; without validation sequences their lists are left out."""
@@ -92,12 +100,14 @@ class Stopping:
     patience: int
     tol: float
 
-    def best(self, scores: list[float]) -> int:
-        """Return the number of rounds with the best validation score (``scores[0]`` is that before the first)."""
-        return int(np.argmax(scores))
+    def best(self, scores: list[float], at_least: int = 0) -> int:
+        """Return the number of rounds, ``at_least`` or more, with the best score (``scores[0]``: before the first)."""
+        return at_least + int(np.argmax(scores[at_least:]))
 
     def should_stop(self, scores: list[float]) -> bool:
         """Tell whether the last ``patience`` rounds brought nothing."""
         if len(scores) <= self.patience:
             return False
-        return max(scores[-self.patience :]) <= max(scores[: -self.patience]) + self.tol
+        earlier = np.array(scores[: -self.patience])
+        earlier = earlier[~np.isnan(earlier)]  # rounds of a fit without validation sequences, before a warm start
+        return len(earlier) > 0 and max(scores[-self.patience :]) <= earlier.max() + self.tol

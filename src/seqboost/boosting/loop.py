@@ -77,7 +77,9 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
         Rounds of an earlier fit (warm start), which count towards ``max_iter``.
     """
     derivatives = task.objective.derivatives(ensemble.scores, ensemble.table, task.n_threads)
-    if not history.train_score:
+    if history.train_score:
+        history.refresh(derivatives)
+    else:
         history.record(derivatives, 0.0, 0.0)
     best_table = ensemble.table
     for iteration in range(n_earlier, task.max_iter):
@@ -90,10 +92,11 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
             break
         step, derivatives = stepped
         record = history.record(derivatives, step, time.perf_counter() - began)
-        if task.stopping is not None and task.stopping.best(history.validation_score) == iteration + 1:
+        if task.stopping is not None and task.stopping.best(history.validation_score, n_earlier) == iteration + 1:
             best_table = ensemble.table
         progress = Progress(iteration + 1, task.max_iter, record)
-        if any([callback(progress) for callback in task.callbacks]):
+        answers = [callback(progress) for callback in task.callbacks]  # all are asked, whatever the first one says
+        if any(answers):
             break
         if task.stopping is not None and task.stopping.should_stop(history.validation_score):
             break

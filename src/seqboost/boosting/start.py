@@ -2,8 +2,8 @@
 
     table[e, k] = log (n(e,k) + a·π_k) / (n(e) + a)          π_k = share of label k, a = K
 
-the smoothed probabilities of a label after a context, counted in the training labels. Boosting from zero would spend its
-first rounds on learning them.
+the smoothed probabilities of a label after a context, counted in the training labels. Boosting from zero would spend
+its first rounds on learning them.
 """
 
 from __future__ import annotations

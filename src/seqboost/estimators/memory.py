@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from seqboost.chain.potentials import CHUNK_POSITIONS
 from seqboost.exceptions import MemoryLimitError
 
 __all__ = ["FitMemory", "available_bytes"]
@@ -62,8 +63,15 @@ class FitMemory:
         growers = min(self.n_threads, self.n_labels) * (
             16 * self.n_cells * self.max_leaf_nodes + self.n_rows * (8 * slots + 12 * min(slots, 4) + 8)
         )
-        messages = 0 if joint else 16 * self.n_rows * contexts
-        return cells + partitions + growers + messages + self.data_bytes
+        extended = contexts * 2 if self.order else 1  # at most: contexts near the start of a sequence are extra
+        table = 8 * extended * self.n_labels
+        if joint:
+            messages, tables = 0, 4 * table
+            growers += min(self.n_threads, self.n_labels) * 20 * extended * self.max_leaf_nodes
+        else:
+            messages = 16 * self.n_rows * contexts
+            tables = (8 + 2 * (1 + self.n_rows // CHUNK_POSITIONS)) * table
+        return cells + partitions + growers + messages + tables + self.data_bytes
 
     def prefers_joint(self) -> bool:
         """Tell what ``potentials="auto"`` means: joint for few labels that fit comfortably."""
@@ -85,8 +93,8 @@ class FitMemory:
             remedy = "train on fewer sequences, or lower max_bins or max_leaf_nodes"
         raise MemoryLimitError(
             f"fit would need about {_gib(need)} for {self.n_rows:,} positions, {self.n_labels} labels and order "
-            f"{self.order} with {'joint' if joint else 'factored'} potentials, but only {_gib(available)} is available; "
-            f"{remedy}"
+            f"{self.order} with {'joint' if joint else 'factored'} potentials, but only {_gib(available)} is "
+            f"available; {remedy}"
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqboost.exceptions import ParameterError
 
-__all__ = ["check_parameters", "integer", "one_of", "real"]
+__all__ = ["check_parameters", "check_unchanged", "integer", "n_jobs_rule", "one_of", "real", "verbose_rule"]
 
 Rule = tuple[Callable[[Any], bool], str]
 
@@ -33,9 +33,13 @@ def real(low: float, high: float = math.inf, *, open_low: bool = False) -> Rule:
     """Allow finite numbers from ``low`` to ``high``."""
 
     def holds(value: Any) -> bool:
-        if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)) or not math.isfinite(value):
+        if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
             return False
-        return (low < value if open_low else low <= value) and value <= high
+        try:
+            number = float(value)
+        except OverflowError:  # an int beyond all floats
+            return False
+        return math.isfinite(number) and (low < number if open_low else low <= number) and number <= high
 
     above = f"above {low}" if open_low else f"of {low} or more"
     span = f"a number {above}" if math.isinf(high) else f"a number {above} and at most {high}"
@@ -46,13 +50,43 @@ def one_of(*values: Any) -> Rule:
     """Allow one of a few values."""
 
     def holds(value: Any) -> bool:
-        return any(value is v or (type(value) is type(v) and value == v) for v in values)
+        plain = value.item() if isinstance(value, (np.bool_, np.str_)) else value  # as GridSearchCV draws from arrays
+        return any(plain is v or (type(plain) is type(v) and plain == v) for v in values)
 
     return holds, "one of " + ", ".join(repr(v) for v in values)
+
+
+def n_jobs_rule() -> Rule:
+    """Allow numbers of threads: None, or a whole number but 0."""
+    whole = integer(-(2**31), 2**31 - 1, none=True)[0]
+    return lambda value: whole(value) and value != 0, "None, -1 or another int but 0"
+
+
+def verbose_rule() -> Rule:
+    """Allow degrees of talking: 0, 1, 2 …, False or True."""
+    whole = integer(0)[0]
+    return lambda value: isinstance(value, (bool, np.bool_)) or whole(value), "an int of 0 or more, or a bool"
 
 
 def check_parameters(name: str, parameters: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
     """Raise ParameterError for the first parameter that breaks its rule."""
     for key, (holds, expected) in rules.items():
         if not holds(parameters[key]):
-            raise ParameterError(f"The {key!r} parameter of {name} must be {expected}. Got {parameters[key]!r} instead.")
+            value = parameters[key]
+            raise ParameterError(f"The {key!r} parameter of {name} must be {expected}. Got {value!r} instead.")
+
+
+def check_unchanged(name: str, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise ParameterError if a warm start comes with another value of a parameter that the earlier trees rest on."""
+    for key, value in earlier.items():
+        if not _is_same(value, now[key]):
+            raise ParameterError(
+                f"The {key!r} parameter of {name} was {value!r} in the last fit and is {now[key]!r} now, but "
+                f"warm_start adds to the trees of the last fit. Set it back, or start anew with warm_start=False."
+            )
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(np.asarray(a), np.asarray(b))
+    return bool(a == b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, TypeVar
 
@@ -21,15 +22,21 @@ E = TypeVar("E")
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator."""
+    folder = os.path.dirname(os.path.realpath(os.fspath(path)))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"cannot write a model to {os.fspath(path)!r}: there is no folder {folder!r}; make it first"
+        )
     trained: Trained = estimator._trained
     arrays, header = trained.model.to_arrays()
     classes = estimator.classes_
     document = {
         "estimator": type(estimator).__name__,
         "parameters": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
+        "lasting": {name: _plain(value) for name, value in estimator._lasting.items()},
         "model": header,
         "schema": estimator._schema.to_json(),
-        "history": trained.history.to_dict(),
+        "history": {name: _with_null(values) for name, values in trained.history.to_dict().items()},
         "best_iteration": trained.best_iteration,
         "seed": estimator._seed,
         "classes": _plain_classes(classes),
@@ -55,11 +62,15 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
         )
         estimator._schema = BatchSchema.from_json(document["schema"])
         estimator._seed = int(document["seed"])
+        estimator._lasting = {name: _revived(value) for name, value in document["lasting"].items()}
         estimator.n_features_in_ = estimator._schema.n_features
         if estimator._schema.named:
             estimator.feature_names_in_ = np.array(estimator._schema.names, dtype=object)
         model = FrozenModel.from_arrays(arrays, document["model"])
-        history = History(np.ones(1, dtype=bool), np.ones(1), **document["history"])
+        past = {name: _without_null(values) for name, values in document["history"].items()}
+        history = History(np.ones(1, dtype=bool), np.ones(1), **past)
+        if len(estimator.classes_) != model.forest.n_labels:
+            raise ValueError(f"{len(estimator.classes_)} labels have names, but {model.forest.n_labels} have trees")
         estimator._set_trained(Trained(model, history, int(document["best_iteration"])))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, ModelFileError):
@@ -67,7 +78,17 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
         raise ModelFileError(
             f"{os.fspath(path)} does not hold a complete model ({type(error).__name__}: {error}); save it again"
         ) from error
-    return estimator  # type: ignore[no-any-return]
+    return estimator
+
+
+def _with_null(values: list[float]) -> list[float | None]:
+    """Return scores as JSON can hold them: null for those that were not taken."""
+    return [None if math.isnan(value) else value for value in values]
+
+
+def _without_null(values: list[float | None]) -> list[float]:
+    """Turn what :func:`_with_null` wrote back."""
+    return [math.nan if value is None else float(value) for value in values]
 
 
 def _plain(value: Any) -> Any:
@@ -80,8 +101,8 @@ def _plain(value: Any) -> Any:
         return None
     if isinstance(value, tuple):
         return {"tuple": [_plain(v) for v in value]}
-    if isinstance(value, range):
-        return [int(v) for v in value]
+    if isinstance(value, (range, set, frozenset)):
+        return sorted(int(v) for v in value)
     if isinstance(value, list):
         return [_plain(v) for v in value]
     if isinstance(value, dict):
@@ -112,8 +133,8 @@ def _plain_classes(classes: NDArray[Any]) -> list[Any]:
         parts = label if isinstance(label, tuple) else (label,)
         if not all(isinstance(part, (str, int, float, bool)) for part in parts):
             raise InputTypeError(
-                f"the label {label!r} of type {type(label).__name__} cannot be written to a model file; use labels that "
-                f"are strings, numbers, booleans or tuples of these, or pickle the model"
+                f"the label {label!r} of type {type(label).__name__} cannot be written to a model file; use labels "
+                f"that are strings, numbers, booleans or tuples of these, or pickle the model"
             )
         plain.append(list(label) if isinstance(label, tuple) else label)
     return plain

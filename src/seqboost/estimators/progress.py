@@ -55,7 +55,7 @@ def compile_notice(verbose: int) -> Iterator[None]:
     """Say once that kernels are being compiled, if they are, to someone who is watching."""
     from numba.core import event
 
-    class _Listener(event.Listener):  # type: ignore[misc]
+    class _Listener(event.Listener):
         told = False
 
         def on_start(self, event: Any) -> None:

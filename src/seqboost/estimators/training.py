@@ -25,9 +25,11 @@ from seqboost.boosting import (
 from seqboost.chain import ContextSpace
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.transitions import constraint_scores
+from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import Likelihood
+from seqboost.objectives.forbidden import find_forbidden
 from seqboost.sequences import SequenceBatch
 from seqboost.trees import Limits, context_space
 
@@ -43,11 +45,41 @@ class Labelled:
     batch: SequenceBatch
     labels: NDArray[np.int32]  # (n_rows,), −1 = unobserved
     weights: NDArray[np.float64]  # (n_sequences,)
+    name: str = "y"  # what the user calls the labels
+    numbers: NDArray[np.intp] | None = None  # (n_sequences,) the user's numbers of the sequences; None: as they come
 
     def take(self, sequences: NDArray[np.intp]) -> Labelled:
         """Return some of the sequences."""
         rows = np.concatenate([np.arange(*self.batch.offsets[s : s + 2]) for s in sequences])
-        return Labelled(self.batch[sequences], self.labels[rows], self.weights[sequences])
+        numbers = sequences if self.numbers is None else self.numbers[sequences]
+        return Labelled(self.batch[sequences], self.labels[rows], self.weights[sequences], self.name, numbers)
+
+    def informative(self) -> Labelled:
+        """Return the sequences that say something: with a weight, and with at least one observed label.
+
+        Others would count as rows of leaves, and held out they would stop the training at once.
+        """
+        n_observed = np.add.reduceat(self.labels >= 0, self.batch.offsets[:-1], dtype=np.int64)
+        useful = (n_observed > 0) & (self.weights > 0)
+        if not useful.any():
+            raise InputError(
+                f"no sequence with a positive weight has an observed label in {self.name}: all their labels are None "
+                f"or NaN; give some of them labels"
+            )
+        return self if useful.all() else self.take(np.flatnonzero(useful))
+
+    def check_possible(
+        self, table: NDArray[np.float64], end: NDArray[np.float64], order: int, classes: list[Any]
+    ) -> None:
+        """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
+        for s, (start, stop) in enumerate(zip(self.batch.offsets[:-1], self.batch.offsets[1:], strict=True)):
+            fault = find_forbidden(self.labels[start:stop], table, order, end, classes)
+            if fault is not None:
+                raise InputError(
+                    f"{self.name}[{s if self.numbers is None else self.numbers[s]}] {fault}, which transitions=... "
+                    f"forbids. Allow it in `transitions`, or mend the labels of that sequence (or leave them "
+                    f"unobserved: None)."
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +95,7 @@ class Settings:
     callbacks: Sequence[Callback]
 
     def __getitem__(self, name: str) -> Any:
+        """Return a parameter."""
         return self.parameters[name]
 
 
@@ -101,13 +134,13 @@ def train(
         scores = earlier.model.scored(binned, settings.n_threads).scores
         history = _resumed(earlier, is_training, weights)
     else:
-        table, end = _start(training, space, settings)
+        table, end = _start(training, space, settings, (labels, binned.offsets))
         scores = np.zeros((space.n_labels, binned.n_rows, space.n_contexts if joint else 1), dtype=np.float32)
         history = History(is_training, weights)
     objective = Likelihood(
         labels, binned.offsets, n_labels=space.n_labels, order=space.order, joint=joint,
         sequence_weights=np.where(is_training, weights, 0.0), class_weights=settings.class_weights,
-        curvature=settings["curvature"], end=end, classes=list(settings.classes),
+        curvature=settings["curvature"], end=end, classes=settings.classes.tolist(),
     )  # fmt: skip
     task = Boosting(
         objective, _tree_fitter(binned, space, joint, settings), np.arange(binned.n_rows, dtype=np.int32),
@@ -116,17 +149,29 @@ def train(
     )  # fmt: skip
     ensemble = Ensemble(scores, table, settings.n_threads)
     n_earlier = earlier.best_iteration if earlier else 0
-    table = boost(task, ensemble, history, n_earlier)
+    try:
+        best_table = boost(task, ensemble, history, n_earlier)
+    except InputError:
+        for part in (training, validation):
+            if part is not None:
+                part.check_possible(table, end, space.order, settings.classes.tolist())
+        raise
     n_rounds = n_earlier + len(ensemble.rounds)
-    best = settings.stopping.best(history.validation_score) if settings.stopping else n_rounds
+    best = settings.stopping.best(history.validation_score, n_earlier) if settings.stopping else n_rounds
     forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
-    forest = forest.extend(ensemble.rounds).truncate(max(best, n_earlier))
-    return Trained(FrozenModel(binner, forest, table, end, space.order), history, max(best, n_earlier))
+    forest = forest.extend(ensemble.rounds).truncate(best)
+    return Trained(FrozenModel(binner, forest, best_table, end, space.order), history, best)
 
 
 def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
-    """Return the history up to the kept rounds, to go on with."""
-    kept = {name: values[: earlier.best_iteration + 1] for name, values in earlier.history.to_dict().items()}
+    """Return the history up to the kept rounds, to go on with; NaN for validation scores that were not taken then."""
+    n_kept = earlier.best_iteration + 1
+    kept = {name: values[:n_kept] for name, values in earlier.history.to_dict().items()}
+    for name in ("validation_score", "validation_accuracy"):
+        if is_training.all():
+            kept.pop(name, None)
+        else:
+            kept.setdefault(name, [math.nan] * n_kept)
     return History(is_training, weights, **kept)
 
 
@@ -152,14 +197,21 @@ def _choose_potentials(binned: BinnedRows, settings: Settings) -> bool:
 
 
 def _start(
-    training: Labelled, space: ContextSpace, settings: Settings
+    training: Labelled,
+    space: ContextSpace,
+    settings: Settings,
+    everything: tuple[NDArray[np.int32], NDArray[np.int64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the table and the end scores to start from: the chain of the labels alone, within the constraints."""
+    """Return the table and the end scores to start from: the chain of the labels alone, within the constraints.
+
+    ``everything`` has labels and offsets of held-out sequences too: what they show is "seen" as well, or else they
+    could not be scored.
+    """
     offsets, labels = training.batch.offsets, training.labels
     contexts = extended_contexts(labels, offsets, space.n_labels, space.order)
     row_weights = np.repeat(training.weights, np.diff(offsets))
     table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
-    forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, labels, offsets)
+    forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, *everything)
     return table + np.log(settings.class_weights) + forbidden, end
 
 

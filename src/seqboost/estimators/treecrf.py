@@ -15,23 +15,37 @@ from sklearn.utils.validation import check_is_fitted
 from seqboost._jit import thread_count
 from seqboost.boosting import Callback, Stopping
 from seqboost.chain import Posterior, Potentials, k_best, log_partition, posterior, viterbi
-from seqboost.estimators.parameters import check_parameters, integer, one_of, real
+from seqboost.estimators.arguments import callback_list, unchanged_on_failure, validation_pair, where
+from seqboost.estimators.labellings import log_partition_of
+from seqboost.estimators.parameters import (
+    check_parameters,
+    check_unchanged,
+    integer,
+    n_jobs_rule,
+    one_of,
+    real,
+    verbose_rule,
+)
 from seqboost.estimators.persistence import load_estimator, save_estimator
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.training import Labelled, Settings, Trained, hold_out, train
 from seqboost.exceptions import InputError, ParameterError
-from seqboost.sequences import LabelCoder, SequenceBatch, as_batch, class_weights, sequence_weights
+from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, class_weights, sequence_weights
 
 __all__ = ["TreeCRF"]
 
 AUTO_STOPPING_SEQUENCES = 20
+MOST = 2**31 - 1  # kernels count rows in 32 bits
+
+# What a warm start cannot change, because the trees that are there already were grown with it.
+LASTING = ("order", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight")
 
 RULES = {
-    "learning_rate": real(0, open_low=True),
+    "learning_rate": real(0, 1000, open_low=True),
     "max_iter": integer(1),
     "max_leaf_nodes": integer(2, 32767),
-    "max_depth": integer(1, none=True),
-    "min_samples_leaf": integer(1),
+    "max_depth": integer(1, MOST, none=True),
+    "min_samples_leaf": integer(1, MOST),
     "l2_regularization": real(0),
     "min_gain": real(0),
     "max_features": real(0, 1, open_low=True),
@@ -47,8 +61,10 @@ RULES = {
     "n_iter_no_change": integer(1),
     "tol": real(0),
     "warm_start": one_of(True, False),
-    "verbose": integer(0),
+    "verbose": verbose_rule(),
+    "n_jobs": n_jobs_rule(),
 }
+PREDICTION_RULES = {name: RULES[name] for name in ("decoding", "beam", "n_jobs")}
 
 
 class TreeCRF(BaseEstimator):
@@ -169,6 +185,12 @@ class TreeCRF(BaseEstimator):
     010101
     """
 
+    classes_: NDArray[Any]
+    _schema: BatchSchema
+    _trained: Trained
+    _seed: int
+    _lasting: dict[str, Any]
+
     def __init__(
         self,
         *,
@@ -273,21 +295,28 @@ class TreeCRF(BaseEstimator):
         -------
         self : TreeCRF
         """
-        check_parameters("TreeCRF", self.get_params(deep=False), RULES)
+        parameters = self.get_params(deep=False)
+        check_parameters("TreeCRF", parameters, RULES)
+        callbacks = callback_list(callbacks)
+        X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
         is_warm = self.warm_start and hasattr(self, "_trained")
-        training = self._labelled(X, y, sample_weight, is_warm)
-        X_val, y_val = _validation_pair(X_val, y_val, eval_set)
-        seed = self._seed if is_warm else int(check_random_state(self.random_state).randint(2**31))
-        self._seed = seed
-        weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
-        training, validation = self._divided(training, X_val, y_val, sample_weight_val, seed)
-        stopping = Stopping(self.n_iter_no_change, self.tol) if validation is not None and self._may_stop() else None
-        with compile_notice(self.verbose), progress_bar(self.max_iter, self.verbose) as bars:
-            settings = Settings(
-                self.get_params(deep=False), self.classes_, weights_of_classes, thread_count(self.n_jobs), seed,
-                stopping, [*bars, *callbacks],
-            )  # fmt: skip
-            self._set_trained(train(training, validation, settings, self._trained if is_warm else None))
+        if is_warm:
+            check_unchanged("TreeCRF", self._lasting, parameters)
+        with unchanged_on_failure(self):
+            training = self._labelled(X, y, sample_weight, is_warm)
+            if not is_warm:
+                self._seed = int(check_random_state(self.random_state).randint(2**31))
+                self._lasting = {name: parameters[name] for name in LASTING}
+            weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
+            training, validation = self._divided(training, X_val, y_val, sample_weight_val, self._seed)
+            may_stop = validation is not None and self.early_stopping is not False
+            stopping = Stopping(self.n_iter_no_change, self.tol) if may_stop else None
+            with compile_notice(self.verbose), progress_bar(self.max_iter, self.verbose) as bars:
+                settings = Settings(
+                    parameters, self.classes_, weights_of_classes, thread_count(self.n_jobs), self._seed, stopping,
+                    [*bars, *callbacks],
+                )  # fmt: skip
+                self._set_trained(train(training, validation, settings, self._trained if is_warm else None))
         return self
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any, is_warm: bool) -> Labelled:
@@ -310,9 +339,7 @@ class TreeCRF(BaseEstimator):
             self.classes_ = coder.classes_
             self._schema = batch.schema
             self._set_feature_names(batch)
-        weights = sequence_weights(sample_weight, batch)
-        labelled = Labelled(batch, labels, weights)
-        return labelled if (weights > 0).all() else labelled.take(np.flatnonzero(weights > 0))
+        return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
 
     def _set_feature_names(self, batch: SequenceBatch) -> None:
         self.n_features_in_ = batch.schema.n_features
@@ -321,17 +348,16 @@ class TreeCRF(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _may_stop(self) -> bool:
-        return self.early_stopping is not False
-
     def _divided(
         self, training: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any, seed: int
     ) -> tuple[Labelled, Labelled | None]:
         """Return training and validation sequences: those given, or some held out, or none."""
         if X_val is not None:
-            batch = self._batch(X_val)
-            labels = LabelCoder.from_classes(self.classes_).encode(y_val, batch)
-            return training, Labelled(batch, labels, sequence_weights(sample_weight_val, batch))
+            with where("In the validation data"):
+                batch = self._batch(X_val)
+                labels = LabelCoder.from_classes(self.classes_).encode(y_val, batch)
+                weights = sequence_weights(sample_weight_val, batch)
+                return training, Labelled(batch, labels, weights, "y_val").informative()
         n_sequences = training.batch.n_sequences
         wants = n_sequences >= AUTO_STOPPING_SEQUENCES if self.early_stopping == "auto" else self.early_stopping
         if not wants:
@@ -376,6 +402,7 @@ class TreeCRF(BaseEstimator):
 
     def _potentials(self, X: Any) -> tuple[SequenceBatch, Potentials]:
         check_is_fitted(self)
+        check_parameters("TreeCRF", vars(self), PREDICTION_RULES)
         batch = self._batch(X)
         return batch, self._trained.model.potentials(batch, thread_count(self.n_jobs))
 
@@ -438,7 +465,8 @@ class TreeCRF(BaseEstimator):
         batch, potentials = self._potentials(X)
         n_contexts = potentials.space.n_contexts
         if potentials.scores.shape[2] != n_contexts:
-            scores = np.ascontiguousarray(np.broadcast_to(potentials.scores, (*potentials.scores.shape[:2], n_contexts)))
+            shape = (*potentials.scores.shape[:2], n_contexts)
+            scores = np.ascontiguousarray(np.broadcast_to(potentials.scores, shape))
             potentials = Potentials(scores, potentials.table, potentials.offsets, potentials.order, potentials.end)
         found = posterior(potentials, n_threads=thread_count(self.n_jobs))
         return batch.restore(np.ascontiguousarray(found.marginals.transpose(1, 2, 0)))
@@ -456,8 +484,9 @@ class TreeCRF(BaseEstimator):
         -------
         list of lists of (labels, log-probability), best first
         """
-        check_parameters("predict_kbest", {"k": k}, {"k": integer(1)})
-        _, potentials = self._potentials(X)
+        check_parameters("predict_kbest", {"k": k}, {"k": integer(1, 1_000_000)})
+        batch, potentials = self._potentials(X)
+        k = min(int(k), len(self.classes_) ** int(batch.lengths.max()))
         n_threads = thread_count(self.n_jobs)
         log_z = log_partition(potentials, n_threads=n_threads)
         return [
@@ -467,6 +496,8 @@ class TreeCRF(BaseEstimator):
 
     def log_prob(self, X: Any, y: Any) -> NDArray[np.float64]:
         """Return log P(y | X) of each sequence; labels that are None or NaN are summed over.
+
+        A labelling that ``transitions`` forbids has −inf.
 
         Parameters
         ----------
@@ -479,10 +510,8 @@ class TreeCRF(BaseEstimator):
         batch, potentials = self._potentials(X)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
         n_threads = thread_count(self.n_jobs)
-        return np.minimum(
-            log_partition(potentials, labels=labels, n_threads=n_threads) - log_partition(potentials, n_threads=n_threads),
-            0.0,
-        )
+        score = log_partition_of(labels, potentials, n_threads)
+        return np.minimum(score - log_partition(potentials, n_threads=n_threads), 0.0)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of elements that are labelled right; unobserved labels do not count.
@@ -500,9 +529,11 @@ class TreeCRF(BaseEstimator):
         batch, potentials = self._potentials(X)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark")
         weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)
-        counted = labels != -1
+        counted = (labels != -1) & (weights > 0)
         if not counted.any():
-            raise InputError("y has no observed label to score against; every label is None or NaN")
+            raise InputError(
+                "y has no observed label to score against: every label is None or NaN, or has sample_weight 0"
+            )
         return float(np.average((self._decode(potentials) == labels)[counted], weights=weights[counted]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -520,17 +551,3 @@ class TreeCRF(BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> TreeCRF:
         """Read a model that was written by ``save``."""
         return load_estimator(cls, path)
-
-
-def _validation_pair(X_val: Any, y_val: Any, eval_set: Any) -> tuple[Any, Any]:
-    """Return validation data given either way."""
-    if eval_set is not None:
-        if X_val is not None:
-            raise ParameterError("give validation data as X_val and y_val or as eval_set, not both")
-        pairs = list(eval_set) if not isinstance(eval_set, tuple) else [eval_set]
-        if len(pairs) != 1 or len(pairs[0]) != 2:
-            raise ParameterError(f"eval_set must be a list of one pair (X, y); got {len(pairs)} entries")
-        return pairs[0]
-    if (X_val is None) != (y_val is None):
-        raise ParameterError("X_val and y_val must be given together")
-    return X_val, y_val

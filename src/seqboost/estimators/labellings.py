@@ -1,0 +1,27 @@
+"""The share of a chain's labellings that agree with given labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import run_tasks
+from seqboost.chain import Potentials, posterior_chunk, sequence_chunks
+
+__all__ = ["log_partition_of"]
+
+
+def log_partition_of(labels: NDArray[np.int32], potentials: Potentials, n_threads: int) -> NDArray[np.float64]:
+    """Return the log of the summed exp-scores of the labellings that agree with ``labels`` (−1 = any label).
+
+    Unlike :func:`seqboost.chain.log_partition` this gives −inf for labels that are forbidden: nothing is wrong with
+    asking for their probability.
+    """
+    marginals = np.empty_like(potentials.scores)
+    log_z = np.empty(potentials.n_sequences)
+
+    def task(first: int, last: int) -> None:
+        posterior_chunk(potentials, first, last, marginals, log_z, labels=labels)
+
+    run_tasks(task, sequence_chunks(potentials.offsets), n_threads)
+    return log_z
