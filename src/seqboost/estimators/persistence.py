@@ -72,7 +72,7 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
         if len(estimator.classes_) != model.forest.n_labels:
             raise ValueError(f"{len(estimator.classes_)} labels have names, but {model.forest.n_labels} have trees")
         estimator._set_trained(Trained(model, history, int(document["best_iteration"])))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(
