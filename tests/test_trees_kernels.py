@@ -6,13 +6,23 @@ import math
 
 import numpy as np
 import pytest
+from kernels import from_python
 from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case
 
-from seqboost.trees.fixedpoint import ROW_BITS, add_contexts, choose_scales, quantise, row_sums, totals
+from seqboost.trees import fixedpoint, histogram, partition, splitting
+from seqboost.trees.fixedpoint import ROW_BITS, choose_scales, quantise, totals
 from seqboost.trees.grower import FITTED, SIZE, SLOT, START, G, H
-from seqboost.trees.histogram import add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts
-from seqboost.trees.partition import copy_part, divide, keep_types, mark_dense, mark_sparse, regrown
-from seqboost.trees.splitting import _sort, order_categories
+
+add_contexts, row_sums = map(from_python, (fixedpoint.add_contexts, fixedpoint.row_sums))
+add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts = (
+    from_python(getattr(histogram, name))
+    for name in ("add_dense", "add_sparse", "clear", "remove_counts", "subtract", "subtract_contexts")
+)
+copy_part, divide, keep_types, mark_dense, mark_sparse, regrown = (
+    from_python(getattr(partition, name))
+    for name in ("copy_part", "divide", "keep_types", "mark_dense", "mark_sparse", "regrown")
+)
+_sort, order_categories = map(from_python, (splitting._sort, splitting.order_categories))
 
 
 @pytest.fixture

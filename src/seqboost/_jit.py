@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["inlined", "jit", "run_tasks", "thread_count"]
+__all__ = ["inlined", "inner", "jit", "run_tasks", "thread_count"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -17,8 +19,39 @@ R = TypeVar("R")
 
 def jit(function: F) -> F:
     """Compile a kernel lazily, cached on disk, without the GIL and with C's division rules."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    _stamp_cache(compiled, Path(function.__code__.co_filename).parent)
+    return cast("F", compiled)
+
+
+def inner(function: F) -> F:
+    """Compile a kernel that only other kernels call: without the way in from Python, which costs half its compilation.
+
+    Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. Tests reach it through a kernel of
+    their own.
+    """
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    _stamp_cache(compiled, Path(function.__code__.co_filename).parent)
+    return cast("F", compiled)
+
+
+def _stamp_cache(compiled: Any, room: Path) -> None:
+    """Make a cached kernel valid only while no module of its room has changed.
+
+    Numba looks at the kernel's own file alone, but a kernel holds the code of all kernels that it calls, and those live
+    in other modules of its room.
+    """
+    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if hasattr(cache_file, "_source_stamp"):
+        cache_file._source_stamp = _room_stamp(room)
+
+
+@cache
+def _room_stamp(room: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return name, time and size of every module of a room, and of this one."""
+    files = [Path(__file__), *sorted(room.glob("*.py"))]
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
 
 def inlined(function: F) -> F:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqboost._jit import jit
+from seqboost._jit import inner, jit
 
 __all__ = ["Scales", "add_contexts", "choose_scales", "quantise", "row_sums", "totals"]
 
@@ -80,7 +80,7 @@ def quantise(
         result[b] = np.int32(np.floor(flat[b] * factor + half))
 
 
-@jit
+@inner
 def row_sums(
     gradient,  # IN (n_rows, n_contexts) int32
     curvature,  # IN (n_rows, n_contexts) int32
@@ -118,7 +118,7 @@ def row_sums(
             row_curvature[p] = h
 
 
-@jit
+@inner
 def add_contexts(
     plane,  # IN (n_rows, n_contexts) int32
     space,  # IN Space

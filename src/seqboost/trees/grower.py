@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit
+from seqboost._jit import inlined, inner, jit
 from seqboost.trees.fixedpoint import add_contexts, row_sums
 from seqboost.trees.histogram import add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts
 from seqboost.trees.partition import copy_part, divide, keep_types, mark_dense, mark_sparse, regrown
@@ -26,6 +26,9 @@ from seqboost.trees.splitting import SplitRule, best_split, left_values
 from seqboost.trees.tree import DENSE, LAG
 
 __all__ = ["Leaves", "Scratch", "Splits", "grow_tree"]
+
+# Constants are handed on as int64: numba would compile a callee anew for every literal.
+I = np.int64
 
 # Columns of Leaves.state.
 START, SIZE, FITTED, DEPTH, SLOT, G, H, N_STATE = range(8)
@@ -69,7 +72,7 @@ class Scratch(NamedTuple):
     spare: NDArray[np.int32]  # (n_rows,)
 
 
-@jit
+@inner
 def _next_random(state, bound):
     """Return a random number below ``bound`` (SplitMix64) and move the state on."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -79,7 +82,7 @@ def _next_random(state, bound):
     return np.int64((z ^ (z >> np.uint64(31))) % np.uint64(bound))
 
 
-@jit
+@inner
 def _draw_features(scratch, n_drawn):
     """Draw the window features that the next node may use (without replacement)."""
     drawn, shuffled = scratch.drawn, scratch.shuffled
@@ -158,7 +161,7 @@ def _record(splits, number, leaf, other, rule, feature, left, n_values, n_rows):
     splits.word_start[number + 1] = first + n_words
 
 
-@inlined
+@inner
 def _measure(dense, sparse, space, scales, leaves, leaf, rows, gradient, curvature, wants_histogram):
     """Compute a leaf's sums, its positions by type and, if wanted, its histogram from its rows."""
     first = leaves.state[leaf, START]
@@ -215,10 +218,10 @@ def _split_rows(
     divide(goes_left, curvature, start, start + fitted, scratch.spare)
     # Riders on the left come between the fitted of both sides: the right side's derivatives move with its rows.
     n_right_fitted = fitted - n_left_fitted
-    copy_part(gradient, start + n_left_fitted, scratch.spare, 0, n_right_fitted)
-    copy_part(scratch.spare, 0, gradient, start + n_left, n_right_fitted)
-    copy_part(curvature, start + n_left_fitted, scratch.spare, 0, n_right_fitted)
-    copy_part(scratch.spare, 0, curvature, start + n_left, n_right_fitted)
+    copy_part(gradient, start + n_left_fitted, scratch.spare, I(0), n_right_fitted)
+    copy_part(scratch.spare, I(0), gradient, start + n_left, n_right_fitted)
+    copy_part(curvature, start + n_left_fitted, scratch.spare, I(0), n_right_fitted)
+    copy_part(scratch.spare, I(0), curvature, start + n_left, n_right_fitted)
     state[leaf, SIZE], state[leaf, FITTED] = n_left, n_left_fitted
     state[other, START], state[other, SIZE], state[other, FITTED] = start + n_left, size - n_left, n_right_fitted
     for e in range(leaves.mask.shape[1]):
@@ -231,7 +234,7 @@ def _split_rows(
     small, large = (leaf, other) if n_left_fitted <= n_right_fitted else (other, leaf)
     if small == leaf:  # the parent's histogram goes to the large child
         state[leaf, SLOT], state[other, SLOT] = state[other, SLOT], state[leaf, SLOT]
-    _measure(dense, sparse, space, scales, leaves, small, rows, gradient, curvature, wants_histogram)
+    _measure(dense, sparse, space, scales, leaves, I(small), rows, gradient, curvature, wants_histogram)
     if wants_histogram and leaves.mask.shape[1] > 1:
         first, last = state[small, START], state[small, START] + state[small, FITTED]
         clear(leaves.contexts[small, 0])
@@ -264,7 +267,9 @@ def _share_contexts(space, leaves, leaf, other, rule, left):
 
 
 @inlined
-def _split_contexts(dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch):
+def _split_contexts(
+    dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch, wants_histogram
+):  # fmt: skip
     """Divide the contexts of ``leaf``; the segment of ``other`` lies at its START, with room for a copy of the rows."""
     rows, gradient, curvature = segments
     state = leaves.state
@@ -284,7 +289,7 @@ def _split_contexts(dense, sparse, space, scales, planes, leaves, leaf, other, r
     has_left = _types_with_context(space, leaves.mask[leaf])
     left_histogram = leaves.histogram[state[leaf, SLOT]]
     for p in range(start, start + fitted):
-        if not has_left[space.row_type[rows[p]]]:
+        if wants_histogram and not has_left[space.row_type[rows[p]]]:
             remove_counts(dense, sparse, rows[p], left_histogram)
     state[leaf, SIZE], state[leaf, FITTED] = keep_types(
         space.row_type, has_left, rows, gradient, curvature, start, size, fitted
@@ -293,8 +298,9 @@ def _split_contexts(dense, sparse, space, scales, planes, leaves, leaf, other, r
     state[other, SIZE], state[other, FITTED] = keep_types(
         space.row_type, has_right, rows, gradient, curvature, there, size, fitted
     )
-    _measure(dense, sparse, space, scales, leaves, other, rows, gradient, curvature, True)
-    subtract_contexts(left_histogram, leaves.histogram[state[other, SLOT]], scales.count_bits)
+    _measure(dense, sparse, space, scales, leaves, I(other), rows, gradient, curvature, wants_histogram)
+    if wants_histogram:
+        subtract_contexts(left_histogram, leaves.histogram[state[other, SLOT]], scales.count_bits)
     state[leaf, G] -= state[other, G]
     state[leaf, H] -= state[other, H]
     for j in range(leaves.type_rows.shape[1]):
@@ -311,13 +317,13 @@ def _plant(dense, sparse, space, scales, planes, n_fitted, n_rows, segments, lea
         state[leaf, SLOT] = leaf
     for e in range(leaves.mask.shape[1]):
         leaves.mask[0, e] = -1
-    row_sums(planes[0], planes[1], leaves.mask[0], space, rows, gradient, curvature, 0, n_fitted)
+    row_sums(planes[0], planes[1], leaves.mask[0], space, rows, gradient, curvature, I(0), n_fitted)
     clear(leaves.contexts[0, 0])
     clear(leaves.contexts[0, 1])
     if leaves.mask.shape[1] > 1:
-        add_contexts(planes[0], space, rows, 0, n_fitted, leaves.contexts[0, 0])
-        add_contexts(planes[1], space, rows, 0, n_fitted, leaves.contexts[0, 1])
-    _measure(dense, sparse, space, scales, leaves, 0, rows, gradient, curvature, True)
+        add_contexts(planes[0], space, rows, I(0), n_fitted, leaves.contexts[0, 0])
+        add_contexts(planes[1], space, rows, I(0), n_fitted, leaves.contexts[0, 1])
+    _measure(dense, sparse, space, scales, leaves, I(0), rows, gradient, curvature, np.bool_(True))
     splits.parent[0] = -1
     splits.word_start[0] = 0
 
@@ -341,11 +347,14 @@ def grow_tree(
     _plant(dense, sparse, space, scales, planes, n_fitted, n_rows, segments, leaves, splits)
     state = leaves.state
     used = n_rows
-    n_leaves = 1
-    _find(dense, sparse, space, limits, scales, leaves, 0, scratch)
-    while n_leaves < limits.max_leaf_nodes:
+    n_leaves = I(1)
+    newest = (I(0), I(-1))
+    while True:
+        for leaf in newest:
+            if leaf >= 0:
+                _find(dense, sparse, space, limits, scales, leaves, leaf, scratch)
         leaf = _best_leaf(leaves.rule, n_leaves)
-        if leaf < 0:
+        if leaf < 0 or n_leaves == limits.max_leaf_nodes:
             break
         r = leaves.rule[leaf]
         rule = SplitRule(r[0], np.int64(r[1]), np.int64(r[2]), np.int64(r[3]), np.int64(r[4]))
@@ -371,15 +380,14 @@ def grow_tree(
             )  # fmt: skip
             state[other, START] = used
             used = needed
-            _split_contexts(dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch)
+            _split_contexts(
+                dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch, not is_last
+            )
         else:
             _split_rows(
                 dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch, not is_last
             )
         state[leaf, DEPTH] += 1
         state[other, DEPTH] = state[leaf, DEPTH]
-        for child in (leaf, other):
-            leaves.rule[child, 0] = -1.0
-            if not is_last:
-                _find(dense, sparse, space, limits, scales, leaves, child, scratch)
+        newest = (I(-1), I(-1)) if is_last else (I(leaf), I(other))
     return n_leaves, segments

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost._jit import inner
 
 __all__ = ["DenseColumns", "SparseColumns", "add_dense", "add_sparse", "clear", "subtract", "subtract_contexts"]
 
@@ -56,7 +56,7 @@ class SparseColumns(NamedTuple):
     enabled: NDArray[np.bool_]  # (n_sparse_offsets, n_sparse)
 
 
-@jit
+@inner
 def add_dense(
     dense,  # IN DenseColumns
     rows,  # IN positions, int32
@@ -86,7 +86,7 @@ def add_dense(
                 histogram[b + one] = before_h + h
 
 
-@jit
+@inner
 def add_sparse(
     sparse,  # IN SparseColumns
     n_dense_cells,  # IN
@@ -116,14 +116,14 @@ def add_sparse(
                 histogram[b + one] = before_h + h
 
 
-@jit
+@inner
 def clear(histogram):
     """Set all cells to zero."""
     for b in range(histogram.size):
         histogram[b] = 0
 
 
-@jit
+@inner
 def subtract(
     parent,  # IN/OUT (2 * n_cells,) int64, becomes the sibling
     child,  # IN (2 * n_cells,) int64
@@ -133,7 +133,7 @@ def subtract(
         parent[b] -= child[b]
 
 
-@jit
+@inner
 def subtract_contexts(
     parent,  # IN/OUT (2 * n_cells,) int64, becomes the sibling
     child,  # IN (2 * n_cells,) int64
@@ -149,7 +149,7 @@ def subtract_contexts(
         parent[b + 1] -= (child[b + 1] >> count_bits) << count_bits
 
 
-@jit
+@inner
 def remove_counts(
     dense,  # IN DenseColumns
     sparse,  # IN SparseColumns

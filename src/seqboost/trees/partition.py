@@ -14,29 +14,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from seqboost._jit import jit
+from seqboost._jit import inner
 
 __all__ = ["copy_part", "divide", "keep_types", "mark_dense", "mark_sparse", "regrown"]
 
 
-@jit
+@inner
 def regrown(array, used, needed):
     """Return an array with room for ``needed`` entries, the first ``used`` kept."""
     if needed <= array.size:
         return array
     larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
-    copy_part(array, 0, larger, 0, used)
+    copy_part(array, np.int64(0), larger, np.int64(0), used)
     return larger
 
 
-@jit
+@inner
 def copy_part(source, source_start, target, target_start, n):
     """Copy ``n`` entries."""
     for p in range(n):
         target[target_start + p] = source[source_start + p]
 
 
-@jit
+@inner
 def mark_dense(
     dense,  # IN DenseColumns
     feature,  # IN place in DenseColumns
@@ -53,7 +53,7 @@ def mark_dense(
         goes_left[p - first] = left[codes[np.uint64(address[rows[p]] + displacement)]]
 
 
-@jit
+@inner
 def mark_sparse(
     sparse,  # IN SparseColumns
     feature,  # IN offset · n_sparse + sparse feature
@@ -77,7 +77,7 @@ def mark_sparse(
         goes_left[p - first] = found
 
 
-@jit
+@inner
 def divide(
     goes_left,  # IN (last - first,) bool
     array,  # IN/OUT int32, one of the three parallel arrays
@@ -87,7 +87,7 @@ def divide(
 ):
     """Move the entries that go left to the front, stably; return how many there are."""
     n_left = first
-    n_right = 0
+    n_right = np.int64(0)
     for p in range(first, last):
         value = array[p]
         # Both places are written and one counter moves: no branch to mispredict.
@@ -96,11 +96,11 @@ def divide(
         step = np.int64(goes_left[p - first])
         n_left += step
         n_right += 1 - step
-    copy_part(spare, 0, array, n_left, n_right)
+    copy_part(spare, np.int64(0), array, n_left, n_right)
     return n_left - first
 
 
-@jit
+@inner
 def keep_types(row_type, has, rows, gradient, curvature, first, size, fitted):
     """Drop the rows of types that ``has`` excludes, stably; return how many stay and how many of them are fitted."""
     n = first

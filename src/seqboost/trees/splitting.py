@@ -17,12 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqboost._jit import inlined, jit
+from seqboost._jit import inlined, inner
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["Limits", "SplitRule", "best_split", "left_values"]
 
 MISSING_LEFT, BOUNDARY_LEFT = 1, 2
+
+# Inside kernels, constants are handed on as int64: numba would compile a callee anew for every literal.
+I = np.int64
 
 # Ordering thousands of categories by the gradients of one or two rows each is ordering noise.
 MIN_ROWS_OF_WIDE_CATEGORY = 5
@@ -56,8 +59,8 @@ def _gain(g_left, h_left, g_right, h_right):
     return (g_left * g_left * h_right + g_right * g_right * h_left) / (h_left * h_right)
 
 
-@jit
-def _try_split(best, node, limits, g_left, h_left, n_left, rule_tail):
+@inner
+def _try_split(best, node, limits, g_left, h_left, n_left, kind, feature, cut, flags):
     """Return the better of ``best`` and the split with this left side."""
     g, h, n, parent_gain = node
     h_l = h_left + limits.l2_regularization
@@ -66,7 +69,7 @@ def _try_split(best, node, limits, g_left, h_left, n_left, rule_tail):
         return best
     gain = _gain(g_left, h_l, g - g_left, h_r) - parent_gain
     if gain > best.gain:
-        return SplitRule(gain, rule_tail[0], rule_tail[1], rule_tail[2], rule_tail[3])
+        return SplitRule(gain, kind, feature, cut, flags)
     return best
 
 
@@ -116,31 +119,31 @@ def _numeric(best, node, limits, histogram, start, n_values, scales, feature):
             if h_l > 0.0 and h_r > 0.0:
                 gain = _gain(g_left, h_l, g - g_left, h_r) - parent_gain
                 if gain > best.gain:
-                    best = SplitRule(gain, DENSE, feature, v, 0)
+                    best = SplitRule(gain, I(DENSE), I(feature), I(v), I(0))
             continue
-        best = _try_split(best, node, limits, g_left, h_left, n_left, (DENSE, feature, v, 0))
+        best = _try_split(best, node, limits, g_left, h_left, n_left, I(DENSE), I(feature), I(v), I(0))
         if n_missing > 0:
             best = _try_split(
                 best, node, limits, g_left + g_missing, h_left + h_missing, n_left + n_missing,
-                (DENSE, feature, v, MISSING_LEFT),
+                I(DENSE), I(feature), I(v), I(MISSING_LEFT),
             )  # fmt: skip
         if n_boundary > 0:
             best = _try_split(
                 best, node, limits, g_left + g_boundary, h_left + h_boundary, n_left + n_boundary,
-                (DENSE, feature, v, BOUNDARY_LEFT),
+                I(DENSE), I(feature), I(v), I(BOUNDARY_LEFT),
             )  # fmt: skip
         if n_missing > 0 and n_boundary > 0:
             best = _try_split(
                 best, node, limits, g_left + g_missing + g_boundary, h_left + h_missing + h_boundary,
-                n_left + n_missing + n_boundary, (DENSE, feature, v, MISSING_LEFT | BOUNDARY_LEFT),
+                n_left + n_missing + n_boundary, I(DENSE), I(feature), I(v), I(MISSING_LEFT | BOUNDARY_LEFT),
             )  # fmt: skip
     return best
 
 
-@jit
+@inner
 def order_categories(histogram, start, n_cells, min_rows, scales, lam, keys, order):
     """Write the categories with at least ``min_rows`` positions to ``order``, by rising G/(H+λ); return their number."""
-    n = 0
+    n = I(0)
     for v in range(n_cells):
         packed = histogram[2 * (start + v) + 1]
         if packed == 0:
@@ -155,7 +158,7 @@ def order_categories(histogram, start, n_cells, min_rows, scales, lam, keys, ord
     return n
 
 
-@jit
+@inner
 def _sort(keys, order, n):
     """Sort ``order[:n]`` by ``keys[:n]``, equal keys by value: Shell's sort, which is insertion sort for short lists."""
     gap = 1
@@ -175,7 +178,7 @@ def _sort(keys, order, n):
         gap //= 3
 
 
-@jit
+@inner
 def _categorical(best, node, limits, histogram, span, min_rows, scales, kind, feature, scratch):
     """Scan the ordered subsets, or each category against the rest, of the cells ``span`` = (first, number)."""
     keys, order = scratch
@@ -185,12 +188,12 @@ def _categorical(best, node, limits, histogram, span, min_rows, scales, kind, fe
     for r in range(n):
         g, h, count = _unpack(histogram, start + order[r], scales)
         if limits.one_against_rest:
-            best = _try_split(best, node, limits, g, h, count, (kind, feature, r, 0))
+            best = _try_split(best, node, limits, g, h, count, kind, I(feature), I(r), I(0))
         else:
             g_left += g
             h_left += h
             n_left += count
-            best = _try_split(best, node, limits, g_left, h_left, n_left, (kind, feature, r, 0))
+            best = _try_split(best, node, limits, g_left, h_left, n_left, kind, I(feature), I(r), I(0))
     return best
 
 
@@ -202,7 +205,7 @@ def _ordered_slots(best, node, limits, histogram, start, n_slots, absent_rank, s
         if histogram[2 * start + 1] == 0:
             return best
         g_slot, h_slot, n_slot = _unpack(histogram, start, scales)
-        return _try_split(best, node, limits, g_slot, h_slot, n_slot, (SPARSE, feature, 0, 0))
+        return _try_split(best, node, limits, g_slot, h_slot, n_slot, I(SPARSE), I(feature), I(0), I(0))
     g_slots, h_slots, n_all = 0.0, 0.0, np.int64(0)
     for s in range(n_slots):
         g_slot, h_slot, n_slot = _unpack(histogram, start + s, scales)
@@ -217,12 +220,12 @@ def _ordered_slots(best, node, limits, histogram, start, n_slots, absent_rank, s
             g_left += g - g_slots
             h_left += h - h_slots
             n_left += n - n_all
-            best = _try_split(best, node, limits, g_left, h_left, n_left, (SPARSE, feature, s, 1))
+            best = _try_split(best, node, limits, g_left, h_left, n_left, I(SPARSE), I(feature), I(s), I(1))
         g_slot, h_slot, n_slot = _unpack(histogram, start + s, scales)
         g_left += g_slot
         h_left += h_slot
         n_left += n_slot
-        best = _try_split(best, node, limits, g_left, h_left, n_left, (SPARSE, feature, s, 0))
+        best = _try_split(best, node, limits, g_left, h_left, n_left, I(SPARSE), I(feature), I(s), I(0))
     return best
 
 
@@ -257,7 +260,7 @@ def _best_lag(best, node, limits, context_sums, mask, type_rows, space, scales, 
             if min(n_left, n_right) >= limits.min_samples_leaf and h_l > 0.0 and h_r > 0.0:
                 gain = _gain(g_left, h_l, node[0] - g_left, h_r) - node[3]
                 if gain > best.gain:
-                    best = SplitRule(gain, LAG, lag, r, 0)
+                    best = SplitRule(gain, I(LAG), I(lag), I(r), I(0))
     return best
 
 
@@ -274,7 +277,7 @@ def _rows_of_sides(left, present, order, n, type_rows):
     return n_left, n_right
 
 
-@jit
+@inner
 def _order_lag(context_sums, mask, space, scales, lag, lam, sums, present, scratch):
     """Sum the node's contexts by their label at ``lag``; order those labels by rising G/(H+λ); return their number."""
     keys, order = scratch
@@ -286,7 +289,7 @@ def _order_lag(context_sums, mask, space, scales, lag, lam, sums, present, scrat
             sums[0, v] += context_sums[0, e] / scales.gradient
             sums[1, v] += context_sums[1, e] / scales.curvature
             present[v, space.type_of[e]] += 1
-    n = 0
+    n = I(0)
     for v in range(sums.shape[1]):
         there = False
         for j in range(present.shape[1]):
@@ -299,7 +302,7 @@ def _order_lag(context_sums, mask, space, scales, lag, lam, sums, present, scrat
     return n
 
 
-@jit
+@inner
 def best_split(
     dense,  # IN DenseColumns
     sparse,  # IN SparseColumns
@@ -315,7 +318,7 @@ def best_split(
     scratch,  # (keys, order)
 ):
     """Return the best split of a node; its gain is ``limits.min_gain`` if there is none."""
-    best = SplitRule(max(limits.min_gain, 1e-12), -1, 0, 0, 0)
+    best = SplitRule(max(limits.min_gain, 1e-12), I(-1), I(0), I(0), I(0))
     n_features = dense.feature.size
     for f in range(n_features):
         if not drawn[f]:
@@ -325,7 +328,7 @@ def best_split(
             best = _numeric(best, node, limits, histogram, start, dense.n_values[f], scales, f)
         else:
             span = (start, np.int64(dense.n_values[f]) + 2)
-            best = _categorical(best, node, limits, histogram, span, 1, scales, DENSE, f, scratch)
+            best = _categorical(best, node, limits, histogram, span, I(1), scales, I(DENSE), I(f), scratch)
     n_sparse = sparse.kind.size
     n_slots = np.int64(sparse.slot_start[n_sparse])
     for o in range(sparse.offset.size if n_sparse > 0 else 0):
@@ -342,8 +345,8 @@ def best_split(
                 )
             else:
                 best = _categorical(
-                    best, node, limits, histogram, (shift + first, n), MIN_ROWS_OF_WIDE_CATEGORY, scales, SPARSE,
-                    feature, scratch,
+                    best, node, limits, histogram, (shift + first, n), I(MIN_ROWS_OF_WIDE_CATEGORY), scales,
+                    I(SPARSE), I(feature), scratch,
                 )  # fmt: skip
     if space.lag_label.shape[0] > 0:
         best = _best_lag(best, node, limits, context_sums, mask, type_rows, space, scales, scratch)
@@ -357,7 +360,7 @@ def _clear(left, n):
         left[v] = False
 
 
-@jit
+@inner
 def left_values(
     dense,  # IN DenseColumns
     sparse,  # IN SparseColumns
@@ -383,7 +386,7 @@ def left_values(
         if dense.kind[f] == 0:
             _numeric_left(rule, histogram, start, n_values, scales, node, left)
         else:
-            n = order_categories(histogram, start, n_values + 2, 1, scales, lam, keys, order)
+            n = order_categories(histogram, start, n_values + 2, I(1), scales, lam, keys, order)
             n_left = _prefix_left(rule.cut, limits.one_against_rest, order, n, histogram, start, scales, left)
             # An unknown category goes with the larger side; so does a category that this node does not hold.
             if 2 * n_left > node[2]:
@@ -407,7 +410,7 @@ def left_values(
     start = dense.cell_start[dense.feature.size] + o * np.int64(sparse.slot_start[n_sparse]) + first
     _clear(left, n_slots)
     if sparse.kind[s] == 1:
-        n = order_categories(histogram, start, n_slots, MIN_ROWS_OF_WIDE_CATEGORY, scales, lam, keys, order)
+        n = order_categories(histogram, start, n_slots, I(MIN_ROWS_OF_WIDE_CATEGORY), scales, lam, keys, order)
         _prefix_left(rule.cut, limits.one_against_rest, order, n, histogram, start, scales, left)
     else:
         # "Absent" always goes right: the left set is the side of the threshold without it.
