@@ -11,9 +11,23 @@ import numpy as np
 
 from seqboost.exceptions import ParameterError
 
-__all__ = ["check_parameters", "check_unchanged", "integer", "n_jobs_rule", "one_of", "real", "verbose_rule"]
+__all__ = [
+    "check_parameters",
+    "check_unchanged",
+    "integer",
+    "n_jobs_rule",
+    "one_of",
+    "plain_number",
+    "real",
+    "verbose_rule",
+]
 
 Rule = tuple[Callable[[Any], bool], str]
+
+
+def plain_number(value: Any) -> Any:
+    """Return a numpy scalar, as GridSearchCV draws them from arrays, as Python's own number, bool or string."""
+    return value.item() if isinstance(value, (np.bool_, np.integer, np.floating, np.str_)) else value
 
 
 def integer(low: int, high: float = math.inf, *, none: bool = False) -> Rule:
@@ -50,7 +64,7 @@ def one_of(*values: Any) -> Rule:
     """Allow one of a few values."""
 
     def holds(value: Any) -> bool:
-        plain = value.item() if isinstance(value, (np.bool_, np.str_)) else value  # as GridSearchCV draws from arrays
+        plain = plain_number(value)
         return any(plain is v or (type(plain) is type(v) and plain == v) for v in values)
 
     return holds, "one of " + ", ".join(repr(v) for v in values)

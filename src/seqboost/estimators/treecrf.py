@@ -23,6 +23,7 @@ from seqboost.estimators.parameters import (
     integer,
     n_jobs_rule,
     one_of,
+    plain_number,
     real,
     verbose_rule,
 )
@@ -295,7 +296,8 @@ class TreeCRF(BaseEstimator):
         -------
         self : TreeCRF
         """
-        parameters = self.get_params(deep=False)
+        # numpy's numbers would have kernels compiled for their types
+        parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
         check_parameters("TreeCRF", parameters, RULES)
         callbacks = callback_list(callbacks)
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
@@ -311,9 +313,9 @@ class TreeCRF(BaseEstimator):
             training, validation = self._divided(training, X_val, y_val, sample_weight_val, self._seed)
             may_stop = validation is not None and self.early_stopping is not False
             stopping = Stopping(self.n_iter_no_change, self.tol) if may_stop else None
-            with compile_notice(self.verbose), progress_bar(self.max_iter, self.verbose) as bars:
+            with compile_notice(self.verbose), progress_bar(parameters["max_iter"], self.verbose) as bars:
                 settings = Settings(
-                    parameters, self.classes_, weights_of_classes, thread_count(self.n_jobs), self._seed, stopping,
+                    parameters, self.classes_, weights_of_classes, self._n_threads, self._seed, stopping,
                     [*bars, *callbacks],
                 )  # fmt: skip
                 self._set_trained(train(training, validation, settings, self._trained if is_warm else None))
@@ -397,6 +399,15 @@ class TreeCRF(BaseEstimator):
         """Tell whether fit has been called."""
         return hasattr(self, "_trained")
 
+    @property
+    def _n_threads(self) -> int:
+        return thread_count(plain_number(self.n_jobs))
+
+    @property
+    def _beam(self) -> int | None:
+        beam: int | None = plain_number(self.beam)
+        return beam
+
     def _batch(self, X: Any) -> SequenceBatch:
         return as_batch(X, sequence=self.sequence, schema=self._schema, estimator_name="TreeCRF")
 
@@ -404,10 +415,10 @@ class TreeCRF(BaseEstimator):
         check_is_fitted(self)
         check_parameters("TreeCRF", vars(self), PREDICTION_RULES)
         batch = self._batch(X)
-        return batch, self._trained.model.potentials(batch, thread_count(self.n_jobs))
+        return batch, self._trained.model.potentials(batch, self._n_threads)
 
     def _posterior(self, potentials: Potentials) -> Posterior:
-        return posterior(potentials, beam=self.beam, n_threads=thread_count(self.n_jobs))
+        return posterior(potentials, beam=self._beam, n_threads=self._n_threads)
 
     def predict(self, X: Any) -> Any:
         """Label sequences.
@@ -424,9 +435,9 @@ class TreeCRF(BaseEstimator):
         return batch.restore(self.classes_[self._decode(potentials)])
 
     def _decode(self, potentials: Potentials) -> NDArray[np.int32]:
-        model, n_threads = self._trained.model, thread_count(self.n_jobs)
+        model, n_threads = self._trained.model, self._n_threads
         if self.decoding == "viterbi":
-            return viterbi(potentials, beam=self.beam, n_threads=n_threads).labels
+            return viterbi(potentials, beam=self._beam, n_threads=n_threads).labels
         found = self._posterior(potentials)
         if not model.is_constrained:
             return found.decode()
@@ -468,7 +479,7 @@ class TreeCRF(BaseEstimator):
             shape = (*potentials.scores.shape[:2], n_contexts)
             scores = np.ascontiguousarray(np.broadcast_to(potentials.scores, shape))
             potentials = Potentials(scores, potentials.table, potentials.offsets, potentials.order, potentials.end)
-        found = posterior(potentials, n_threads=thread_count(self.n_jobs))
+        found = posterior(potentials, n_threads=self._n_threads)
         return batch.restore(np.ascontiguousarray(found.marginals.transpose(1, 2, 0)))
 
     def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[NDArray[Any], float]]]:
@@ -487,7 +498,7 @@ class TreeCRF(BaseEstimator):
         check_parameters("predict_kbest", {"k": k}, {"k": integer(1, 1_000_000)})
         batch, potentials = self._potentials(X)
         k = min(int(k), len(self.classes_) ** int(batch.lengths.max()))
-        n_threads = thread_count(self.n_jobs)
+        n_threads = self._n_threads
         log_z = log_partition(potentials, n_threads=n_threads)
         return [
             [(self.classes_[path], float(min(score - z, 0.0))) for path, score in zip(*found, strict=True)]
@@ -509,7 +520,7 @@ class TreeCRF(BaseEstimator):
         """
         batch, potentials = self._potentials(X)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
-        n_threads = thread_count(self.n_jobs)
+        n_threads = self._n_threads
         score = log_partition_of(labels, potentials, n_threads)
         return np.minimum(score - log_partition(potentials, n_threads=n_threads), 0.0)
 
