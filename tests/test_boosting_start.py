@@ -1,0 +1,66 @@
+"""Where boosting starts: contexts of the labels and the table counted from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from seqboost.boosting import extended_contexts, label_table
+from seqboost.chain import ContextSpace
+
+
+def random_labels(seed, n_labels, unobserved=0.0):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 7, 12)
+    labels = rng.integers(n_labels, size=lengths.sum()).astype(np.int32)
+    labels[rng.random(len(labels)) < unobserved] = -1
+    return labels, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("unobserved", [0.0, 0.2])
+def test_extended_contexts_are_those_of_the_chain(order, unobserved):
+    labels, offsets = random_labels(order, 3, unobserved)
+    space = ContextSpace(3, order)
+    found = extended_contexts(labels, offsets, 3, order)
+    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+        sequence = labels[start:stop]
+        for t in range(stop - start):
+            kind = space.type_of(t)
+            known = np.all(sequence[t - kind : t] >= 0)
+            expected = space.base[kind] + space.context_of(sequence, t) if known else -1
+            assert found[start + t] == expected
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("unobserved", [0.0, 0.3])
+def test_the_table_is_smoothed_counting(order, unobserved):
+    labels, offsets = random_labels(7, 3, unobserved)
+    weights = np.repeat(np.random.default_rng(0).integers(1, 4, len(offsets) - 1), np.diff(offsets)).astype(float)
+    contexts = extended_contexts(labels, offsets, 3, order)
+    n_extended = ContextSpace(3, order).n_extended
+    table = label_table(labels, contexts, weights, n_extended, 3)
+    assert table.shape == (n_extended, 3)
+    assert np.allclose(np.exp(table).sum(axis=1), 1)
+    of_label, of_context, of_both = Counter(), Counter(), Counter()
+    for label, context, weight in zip(labels.tolist(), contexts.tolist(), weights, strict=True):
+        if label >= 0:
+            of_label[label] += weight
+            if context >= 0:
+                of_context[context] += weight
+                of_both[context, label] += weight
+    total = sum(of_label.values()) + 3
+    for e in range(n_extended):
+        for k in range(3):
+            share = (of_label[k] + 1) / total
+            assert table[e, k] == pytest.approx(np.log((of_both[e, k] + 3 * share) / (of_context[e] + 3)))
+
+
+def test_contexts_never_seen_have_the_shares_of_the_labels():
+    labels = np.array([0, 0, 0, 1], dtype=np.int32)
+    contexts = extended_contexts(labels, np.array([0, 4]), 2, 1)
+    table = label_table(labels, contexts, np.ones(4), 3, 2)
+    assert np.allclose(np.exp(table[2]), [4 / 6, 2 / 6])  # nothing follows label 1
+    assert np.exp(table[1, 0]) > np.exp(table[1, 1])
