@@ -163,6 +163,27 @@ def test_too_long_a_step_is_halved_until_the_likelihood_does_not_fall(joint):
 
 
 @BOTH
+def test_the_step_taken_is_the_largest_that_does_not_fall(joint):
+    shop = Workshop(joint, learning_rate=20.0)
+    ensemble, n_tested = shop.ensemble(), 0
+    for _ in range(15):
+        before = shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum()
+        boosted = shop.round(ensemble)
+        derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
+        stepped = loop_module._climb(shop.task(), ensemble, shop.history, boosted, derivatives)
+        if stepped is None:
+            break
+        step, taken = stepped[0], scores_of(ensemble)
+        if step < (1.0 if joint else loop_module.TWO_BLOCKS):
+            ensemble.repeat(boosted, 2 * step)
+            assert shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum() < before
+            ensemble.repeat(boosted, step)
+            assert np.array_equal(ensemble.scores, taken[0])
+            n_tested += 1
+    assert n_tested > 0
+
+
+@BOTH
 def test_the_bound_of_mixing_hardly_ever_needs_halving(joint):
     shop = Workshop(joint, learning_rate=1.0)
     boost(shop.task(40), shop.ensemble(), shop.history)

@@ -173,6 +173,9 @@ def test_class_weights_multiply_odds():
     heavy = small(max_iter=30, order=0, class_weight={"rare": 5.0}).fit(X, y).predict_proba(X)
     odds = [np.array([p[0, 1] / p[0, 0] for p in probabilities]) for probabilities in (plain, heavy)]
     assert np.allclose(odds[1], 5 * odds[0], rtol=0.05)
+    start = [small(max_iter=1, order=0, learning_rate=1e-9, class_weight=weights).fit(X, y).predict_proba(X)[0][0]
+             for weights in (None, {"rare": 5.0})]  # fmt: skip
+    assert start[1][1] / start[1][0] == pytest.approx(5 * start[0][1] / start[0][0], rel=1e-4)
     n_rare = sum(labels == ["rare"] for labels in y)
     by_hand = {"rare": 200 / (2 * n_rare), "often": 200 / (2 * (200 - n_rare))}
     balanced = small(order=0, class_weight="balanced").fit(X, y).predict_proba(X)

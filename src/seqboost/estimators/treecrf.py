@@ -116,7 +116,7 @@ class TreeCRF(BaseEstimator):
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
         examples (as in the papers).
     transitions : "any", "seen", name of a scheme, or array of shape (n_labels, n_labels), default="any"
-        Which label may follow which (row = from, column = to): those seen in training, those of a scheme ("IOB2",
+        Which label may follow which (row = from, column = to): those seen in fit, those of a scheme ("IOB2",
         "BIOES", …), or those that an array allows.
     beam : int or None, default=None
         Prediction keeps only so many contexts at each position.
