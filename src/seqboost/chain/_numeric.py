@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from seqboost._jit import jit
+from seqboost._jit import inlined
 
 __all__ = ["MAX_RANGE", "SMALLEST", "exp32"]
 
@@ -15,7 +15,7 @@ SMALLEST = 1e-200
 """Reachable messages below this (relative to the largest) are recomputed in log space."""
 
 
-@jit
+@inlined
 def exp32(x: np.float32) -> np.float32:
     """Exponential of x <= 0 in single precision, within 1e-7; exactly 0 below -86.
 

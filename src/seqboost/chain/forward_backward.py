@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from seqboost.chain._numeric import MAX_RANGE
 from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
 from seqboost.chain.joint import joint_backward, joint_backward_log, joint_forward
-from seqboost.chain.mixing import joint_mixing
+from seqboost.chain.manylabels import factored_bounds
+from seqboost.chain.mixing import factored_mixing, joint_mixing
 from seqboost.chain.potentials import Potentials
 
 __all__ = ["PairMessages", "pair_sums_chunk", "posterior_chunk"]
@@ -25,10 +26,11 @@ class PairMessages:
 
     first: int
     last: int
-    before: NDArray[np.float64]  # (chunk positions, C)
-    after: NDArray[np.float64]  # (chunk positions, C)
+    before: NDArray[np.float64]  # (chunk positions * C,)
+    after: NDArray[np.float64]  # (chunk positions * C,)
     in_logs: NDArray[np.bool_]  # (chunk sequences,)
     weights: NDArray[np.float64]  # (E, K) exp(table - its maximum), or (0, K)
+    turned: NDArray[np.float64]  # (K, C) the same for full contexts, transposed
 
 
 def posterior_chunk(
@@ -70,44 +72,81 @@ def posterior_chunk(
         Of factored models with order >= 1: hand it to :func:`pair_sums_chunk`.  None for joint models, whose marginals
         are the pair marginals already.
     """
-    p = potentials
-    base = p.space.base
+    p, base = potentials, potentials.space.base
     observed = np.empty(0, np.int32) if labels is None else labels
-    if tau_forward is None or tau_backward is None:
-        tau_forward = tau_backward = np.empty(0, np.float32)
+    cells = marginals.reshape(-1)
     if p.joint:
-        joint_backward(p.scores, p.table, p.end, observed, p.offsets, base, first, last, marginals, log_z)
+        joint_backward(p.scores.reshape(-1), p.table, p.end, observed, p.offsets, base, first, last, cells, log_z)
         for s in first + np.flatnonzero(np.isnan(log_z[first:last])):
             begin, stop, work = p.offsets[s], p.offsets[s + 1], np.empty((2, p.space.n_contexts))
             log_z[s] = joint_backward_log(p.scores, p.table, p.end, observed, base, begin, stop, marginals, work)
-        joint_forward(p.offsets, p.order, first, last, log_z, marginals)
-        if tau_forward.size:
-            joint_mixing(marginals, p.offsets, p.order, first, last, tau_forward, tau_backward)
+        sizes = (p.n_labels, p.space.n_contexts, p.order)
+        joint_forward(p.offsets, sizes, first, last, log_z, cells)
+        if tau_forward is not None and tau_backward is not None:
+            joint_mixing(cells, p.offsets, sizes, first, last, tau_forward, tau_backward)
         return None
-    n_rows, n_contexts = int(p.offsets[last] - p.offsets[first]), p.space.n_contexts
-    before, after = np.empty((n_rows, n_contexts)), np.empty((n_rows, n_contexts))
+    messages = _factored_posterior(p, first, last, observed, cells, log_z)
+    if tau_forward is not None and tau_backward is not None:
+        _factored_mixing(p, messages, cells, tau_forward, tau_backward)
+    return messages
+
+
+def _factored_posterior(
+    p: Potentials,
+    first: int,
+    last: int,
+    observed: NDArray[np.int32],
+    cells: NDArray[np.float32],
+    log_z: NDArray[np.float64],
+) -> PairMessages:
+    base = p.space.base
+    n_cells = int(p.offsets[last] - p.offsets[first]) * p.space.n_contexts
+    before, after = np.empty(n_cells), np.empty(n_cells)
     in_logs = np.zeros(last - first, np.bool_)
     weights, turned, table_max = _table_weights(p, base)
     factored_backward(
-        p.scores, weights, turned, table_max, p.end, observed, p.offsets, base, first, last,
-        before, after, in_logs, log_z,
+        p.scores.reshape(-1), weights, turned.reshape(-1), table_max, p.end, observed, p.offsets, base, first, last,
+        cells, before, after, in_logs, log_z,
     )  # fmt: skip
     for s in first + np.flatnonzero(in_logs):
         log_z[s] = factored_backward_log(
-            p.scores, p.table, p.end, observed, base, p.offsets[s], p.offsets[s + 1], p.offsets[first], before, after
-        )
+            p.scores, p.table, p.end, observed, base, p.offsets[s], p.offsets[s + 1], p.offsets[first],
+            before.reshape(-1, p.space.n_contexts), after.reshape(-1, p.space.n_contexts),
+        )  # fmt: skip
     factored_forward(
-        p.table, weights, turned, p.offsets, base, first, last, log_z, in_logs,
-        before, after, marginals, tau_forward, tau_backward,
-    )  # fmt: skip
-    return PairMessages(first, last, before, after, in_logs, weights)
+        p.table, weights.reshape(-1), p.offsets, base, first, last, log_z, in_logs, before, after, cells
+    )
+    return PairMessages(first, last, before, after, in_logs, weights, turned)
+
+
+def _factored_mixing(
+    p: Potentials,
+    messages: PairMessages,
+    cells: NDArray[np.float32],
+    tau_forward: NDArray[np.float32],
+    tau_backward: NDArray[np.float32],
+) -> None:
+    """Fill the contraction coefficients of a chunk: bounds for many labels, unless in logs."""
+    first, last = messages.first, messages.last
+    runs = [(first, last, first)]
+    if p.order == 1 and p.n_labels > 8 and messages.weights.size:
+        factored_bounds(
+            messages.weights[1:].astype(np.float32).reshape(-1), messages.turned.astype(np.float32).reshape(-1),
+            p.offsets, runs[0], messages.in_logs, messages.before, messages.after, cells, tau_forward, tau_backward,
+        )  # fmt: skip
+        runs = [(s, s + 1, first) for s in first + np.flatnonzero(messages.in_logs)]
+    for run in runs:
+        factored_mixing(
+            p.table, messages.weights, p.offsets, p.space.base, run, messages.in_logs, messages.before, messages.after,
+            tau_forward, tau_backward,
+        )  # fmt: skip
 
 
 def _table_weights(p: Potentials, base: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Return exp(table - max), the same transposed for full contexts, and the max; empty if its range is too wide."""
     finite = p.table[p.table > -np.inf]
     if finite.size == 0 or finite.max() - finite.min() > MAX_RANGE:
-        return np.empty((0, p.n_labels)), np.empty((p.n_labels, 0)), 0.0
+        return np.empty((0, p.n_labels)), np.empty((p.n_labels, p.space.n_contexts)), 0.0
     table_max = float(finite.max())
     weights = np.exp(p.table - table_max)
     return weights, np.ascontiguousarray(weights[base[-1] :].T), table_max
@@ -138,6 +177,7 @@ def pair_sums_chunk(
         INOUT: use one pair per chunk and add them up in the order of chunks.
     """
     factored_sums(
-        potentials.table, messages.weights, potentials.offsets, potentials.space.base, messages.first, messages.last,
-        messages.in_logs, messages.before, messages.after, mean_weight, variance_weight, mean, variance,
+        potentials.table, messages.weights.reshape(-1), potentials.offsets, potentials.space.base,
+        messages.first, messages.last, messages.in_logs, messages.before, messages.after,
+        mean_weight, variance_weight, mean.reshape(-1), variance.reshape(-1),
     )  # fmt: skip

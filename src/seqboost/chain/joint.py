@@ -22,10 +22,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost._jit import inlined, jit
 from seqboost.chain._numeric import MAX_RANGE, SMALLEST, exp32
 
-__all__ = ["joint_backward", "joint_backward_log", "joint_forward"]
+__all__ = ["exponentiate", "joint_backward", "joint_backward_log", "joint_forward"]
 
 BLOCK = 256
 """Scores exponentiated together (at least one position): their maxima and the tiled table stay in the nearest cache."""
@@ -33,55 +33,7 @@ BLOCK = 256
 U = np.uint64
 
 
-@jit
-def joint_backward(
-    scores: NDArray[np.float32],  # IN (K, N, C)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,), -1 = unobserved; or (0,) if nothing is observed
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    base: NDArray[np.int64],  # IN (m + 1,)
-    first: int,
-    last: int,
-    kernel: NDArray[np.float32],  # OUT (K, N, C) q_t(c, k)
-    log_z: NDArray[np.float64],  # OUT (n_sequences,), NaN if log space is needed
-) -> None:
-    """Fill the posterior kernel and log Z of the sequences first:last."""
-    n_labels, _, n_contexts = scores.shape
-    order = base.size - 1
-    width = max(1, BLOCK // n_contexts) * n_contexts
-    tile = np.empty((n_labels, width))
-    for k in range(n_labels):
-        for i in range(width):
-            tile[k, i] = table[base[order] + i % n_contexts, k]
-    special = np.empty((n_labels, n_contexts))
-    top = np.empty((2, width), np.float32)
-    work = np.empty((3, n_contexts))
-    open_end = True
-    for k in range(n_labels):
-        open_end = open_end and end[k] == 0.0
-    for s in range(first, last):
-        begin, stop = offsets[s], offsets[s + 1]
-        log_total, ok = 0.0, True
-        t = begin
-        while t < stop and ok:
-            # a run of positions that have all contexts, no mask and no end constraint; else one position
-            until = stop if open_end else stop - 1
-            is_plain = labels.size == 0 and t >= begin + order and t < until
-            if not is_plain:
-                until = t + 1
-                observed = labels[t] if labels.size > 0 else -1
-                _special_table(table, end, base, min(t - begin, order), t == stop - 1, observed, special)
-            highest, ok = _exponentiate(scores, tile if is_plain else special, top, t, until, kernel)
-            log_total += highest
-            t = until
-        if ok:
-            log_scale, ok = _backward(kernel, begin, stop, order, work)
-            log_total += log_scale
-        log_z[s] = log_total if ok else np.nan
-
-
-@jit
+@inlined
 def _special_table(
     table: NDArray[np.float64],  # IN (E, K)
     end: NDArray[np.float64],  # IN (K,)
@@ -89,40 +41,38 @@ def _special_table(
     context_type: int,
     is_last: bool,
     observed: int,
-    special: NDArray[np.float64],  # OUT (K, C)
+    special: NDArray[np.float64],  # OUT (K * C,)
 ) -> None:
     """Table of one position, -inf where the slot does not exist or the observed label is another one."""
-    n_labels, n_contexts = special.shape
+    n_labels = table.shape[1]
+    n_contexts = special.size // n_labels
     n_existing = n_contexts if context_type == base.size - 1 else base[context_type + 1] - base[context_type]
     for k in range(n_labels):
         for c in range(n_contexts):
             exists = c < n_existing and (observed < 0 or observed == k)
             score = table[U(base[context_type] + c), U(k)] if exists else -np.inf
-            special[k, c] = score + end[k] if is_last else score
+            special[U(k * n_contexts + c)] = score + end[k] if is_last else score
 
 
-@jit
-def _exponentiate(
-    scores: NDArray[np.float32],  # IN (K, N, C)
-    tile: NDArray[np.float64],  # IN (K, width) the table, repeated for width / C positions
-    maxima: NDArray[np.float32],  # SCRATCH (2, width)
+@inlined
+def exponentiate(
+    scores: NDArray[np.float32],  # IN (K * N * C,)
+    table: NDArray[np.float64],  # IN (K * width,) repeated for width / C positions
+    sizes: tuple[int, int, int],  # K, N, C
     start: int,
     stop: int,
-    psi: NDArray[np.float32],  # OUT (K, N, C), rows start:stop
+    top: NDArray[np.float32],  # SCRATCH (width,)
+    other: NDArray[np.float32],  # SCRATCH (width,)
+    psi: NDArray[np.float32],  # OUT (K * N * C,), rows start:stop
 ) -> tuple[float, bool]:
     """Return the sum of the subtracted maxima, and whether all finite scores lie within reach of their maximum.
 
     Running maxima go to and fro between two buffers: writing them back in place becomes a conditional store, which is
     not vectorised.  Where the table is -inf psi is 0, even if the score is NaN: comparisons with NaN are false.
     """
-    n_labels, n_positions, n_contexts = scores.shape
-    flat = scores.reshape(-1)
-    out = psi.reshape(-1)
-    tiles = tile.reshape(-1)
-    width = tile.shape[1]
-    top, other = maxima[0], maxima[1]
-    offset = 0.0
-    lost = np.int32(0)
+    n_labels, n_positions, n_contexts = sizes
+    width = table.size // n_labels
+    offset, lost = 0.0, np.int32(0)
     for begin in range(start * n_contexts, stop * n_contexts, width):
         n = min(width, stop * n_contexts - begin)
         for i in range(n):
@@ -130,42 +80,45 @@ def _exponentiate(
         for k in range(n_labels):
             source, shift = U(k * n_positions * n_contexts + begin), U(k * width)
             for i in range(n):
-                score = flat[source + U(i)] + np.float32(tiles[shift + U(i)])
+                score = scores[source + U(i)] + np.float32(table[shift + U(i)])
                 other[i] = score if score > top[i] else top[i]
             top, other = other, top
         for i in range(0, n, n_contexts):
             highest = top[U(i)]
             for c in range(n_contexts):
                 highest = top[U(i) + U(c)] if top[U(i) + U(c)] > highest else highest
-            if highest == np.float32(-np.inf):
-                return offset, False
+            lost |= np.int32(highest == np.float32(-np.inf))
             offset += highest
             for c in range(n_contexts):
                 top[U(i) + U(c)] = highest
         for k in range(n_labels):
             source, shift = U(k * n_positions * n_contexts + begin), U(k * width)
             for i in range(n):
-                relative = np.float32(np.float64(flat[source + U(i)]) + tiles[shift + U(i)] - np.float64(top[i]))
+                relative = np.float32(np.float64(scores[source + U(i)]) + table[shift + U(i)] - np.float64(top[i]))
                 lost |= np.int32(relative < np.float32(-MAX_RANGE)) & np.int32(relative > np.float32(-np.inf))
-                out[source + U(i)] = exp32(relative)
+                psi[source + U(i)] = exp32(relative)
     return offset, lost == 0
 
 
-@jit
+@inlined
 def _backward(
-    psi: NDArray[np.float32],  # INOUT (K, N, C): psi in, q out
+    psi: NDArray[np.float32],  # INOUT (K * N * C,): psi in, q out
+    sizes: tuple[int, int, int],  # K, N, C
+    order: int,
     begin: int,
     stop: int,
-    order: int,
-    work: NDArray[np.float64],  # SCRATCH (3, C)
+    now: NDArray[np.float64],  # SCRATCH (C,)
+    following: NDArray[np.float64],  # SCRATCH (C,)
+    inverse: NDArray[np.float64],  # SCRATCH (C,)
 ) -> tuple[float, bool]:
-    """Turn psi into the posterior kernel; return log b_0(start), and whether nothing reachable underflowed."""
-    n_labels, n_positions, n_contexts = psi.shape
+    """Turn psi into the posterior kernel; return log b_0(start), and whether nothing reachable underflowed.
+
+    b is brought back to 1 only where it has left 1e-30 .. 1e30, for every step waits for a division.
+    """
+    n_labels, n_positions, n_contexts = sizes
     n_shared = n_contexts // n_labels if order > 1 else 1
     step = 1 if order > 0 else 0
-    cells = psi.reshape(-1)
-    now, following, inverse = work[0], work[1], work[2]
-    log_total, product = 0.0, 1.0
+    log_total, ok = 0.0, True
     for c in range(n_contexts):
         following[c] = 1.0
     for t in range(stop - 1, begin - 1, -1):
@@ -176,53 +129,101 @@ def _backward(
             if n_shared == 1:
                 after = following[k * step]
                 for c in range(n_contexts):
-                    now[c] += cells[at + U(c)] * after
+                    now[c] += psi[at + U(c)] * after
             else:
                 for c in range(n_contexts):
-                    now[c] += cells[at + U(c)] * following[U(k) + U(n_labels) * (U(c) % U(n_shared))]
+                    now[c] += psi[at + U(c)] * following[U(k) + U(n_labels) * (U(c) % U(n_shared))]
         scale = 0.0
         for c in range(n_contexts):
             scale = now[c] if now[c] > scale else scale
-        if scale == 0.0:
-            return -np.inf, True
         for c in range(n_contexts):
             inverse[c] = 1.0 / now[c] if now[c] > 0.0 else 0.0
-            if inverse[c] * scale > 1.0 / SMALLEST:
-                return 0.0, False
+            ok = ok and inverse[c] * scale <= 1.0 / SMALLEST
+        if scale == 0.0:
+            log_total = -np.inf
+        if scale == 0.0 or not ok:
+            break
         for k in range(n_labels):
             at = U((k * n_positions + t) * n_contexts)
             if n_shared == 1:
                 after = following[k * step]
                 for c in range(n_contexts):
-                    cells[at + U(c)] = np.float32(cells[at + U(c)] * after * inverse[c])
+                    psi[at + U(c)] = np.float32(psi[at + U(c)] * after * inverse[c])
             else:
                 for c in range(n_contexts):
                     after = following[U(k) + U(n_labels) * (U(c) % U(n_shared))]
-                    cells[at + U(c)] = np.float32(cells[at + U(c)] * after * inverse[c])
-        product *= scale
-        if product < 1e-100 or product > 1e100:
-            log_total += np.log(product)
-            product = 1.0
-        unit = 1.0 / scale
+                    psi[at + U(c)] = np.float32(psi[at + U(c)] * after * inverse[c])
+        unit = 1.0
+        if scale < 1e-30 or scale > 1e30 or t == begin:  # at the start one context is left, and it is the scale
+            log_total += np.log(scale)
+            unit = 1.0 / scale
         for c in range(n_contexts):
             following[c] = now[c] * unit
-    return log_total + np.log(product), True  # only the start context is left, and it is the scale
+    return log_total, ok
+
+
+@jit
+def joint_backward(
+    scores: NDArray[np.float32],  # IN (K * N * C,)
+    table: NDArray[np.float64],  # IN (E, K)
+    end: NDArray[np.float64],  # IN (K,)
+    labels: NDArray[np.int32],  # IN (N,), -1 = unobserved; or (0,) if nothing is observed
+    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
+    base: NDArray[np.int64],  # IN (m + 1,)
+    first: int,
+    last: int,
+    kernel: NDArray[np.float32],  # OUT (K * N * C,) q_t(c, k)
+    log_z: NDArray[np.float64],  # OUT (n_sequences,), NaN if log space is needed
+) -> None:
+    """Fill the posterior kernel and log Z of the sequences first:last."""
+    n_labels, order = table.shape[1], base.size - 1
+    n_contexts = table.shape[0] - base[order]
+    sizes = (n_labels, scores.size // (n_labels * n_contexts), n_contexts)
+    width = max(1, BLOCK // n_contexts) * n_contexts
+    tile, special = np.empty(n_labels * width), np.empty(n_labels * n_contexts)
+    open_end = True
+    for k in range(n_labels):
+        open_end = open_end and end[k] == 0.0
+        for i in range(width):
+            tile[U(k * width + i)] = table[base[order] + i % n_contexts, k]
+    top, other = np.empty(width, np.float32), np.empty(width, np.float32)
+    now, following, inverse = np.empty(n_contexts), np.empty(n_contexts), np.empty(n_contexts)
+    for s in range(first, last):
+        begin, stop = offsets[s], offsets[s + 1]
+        log_total, ok = 0.0, True
+        t = begin
+        while t < stop and ok:
+            # a run of positions that have all contexts, no mask and no end constraint; else one position
+            until = stop if open_end else stop - 1
+            is_plain = labels.size == 0 and t >= begin + order and t < until
+            if not is_plain:
+                until = t + 1
+                observed = labels[t] if labels.size > 0 else np.int32(-1)
+                _special_table(table, end, base, min(t - begin, order), t == stop - 1, observed, special)
+            here = tile if is_plain else special
+            highest, ok = exponentiate(scores, here, sizes, t, until, top, other, kernel)
+            log_total += highest
+            t = until
+        if ok:
+            log_scale, ok = _backward(kernel, sizes, order, begin, stop, now, following, inverse)
+            log_total += log_scale
+        log_z[s] = log_total if ok else np.nan
 
 
 @jit
 def joint_forward(
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    order: int,
+    sizes: tuple[int, int, int],  # K, C, order
     first: int,
     last: int,
     log_z: NDArray[np.float64],  # IN (n_sequences,)
-    kernel: NDArray[np.float32],  # INOUT (K, N, C): q in, P(c_t=c, y_t=k | X) out; 0 if no labelling is allowed
+    kernel: NDArray[np.float32],  # INOUT (K * N * C,): q in, P(c_t=c, y_t=k | X) out; 0 if no labelling is allowed
 ) -> None:
     """Turn the posterior kernel of the sequences first:last into marginals."""
-    n_labels, n_positions, n_contexts = kernel.shape
+    n_labels, n_contexts, order = sizes
+    n_positions = kernel.size // (n_labels * n_contexts)
     n_shared = n_contexts // n_labels if order > 1 else 1
     step = 1 if order > 0 else 0
-    cells = kernel.reshape(-1)
     now, following = np.empty(n_contexts), np.empty(n_contexts)
     for s in range(first, last):
         for c in range(n_contexts):
@@ -236,8 +237,8 @@ def joint_forward(
                 at = U((k * n_positions + t) * n_contexts)
                 mass = 0.0
                 for c in range(n_contexts):
-                    prob = now[c] * cells[at + U(c)] if now[c] > 0.0 else 0.0
-                    cells[at + U(c)] = np.float32(prob)
+                    prob = now[c] * kernel[at + U(c)] if now[c] > 0.0 else 0.0
+                    kernel[at + U(c)] = np.float32(prob)
                     mass += prob
                     if n_shared > 1:
                         following[U(k) + U(n_labels) * (U(c) % U(n_shared))] += prob
@@ -249,7 +250,7 @@ def joint_forward(
                 now[c] = following[c] * scale
 
 
-@jit
+@inlined
 def _score(
     scores: NDArray[np.float32],  # IN (K, N, C)
     table: NDArray[np.float64],  # IN (E, K)

@@ -3,6 +3,9 @@
 tau is the largest total variation between two rows of a kernel; forwards of P(y_t | c_t, X), backwards of
 P(y_{t-m} | c_{t+1}, X), the label that leaves the context between t and t+1.  Rows are the contexts that are possible.
 Letters as in :mod:`seqboost.chain.contexts`.
+
+Pair marginals of a block of positions are laid out with the position last, cell (k, c) of its i-th position at
+(k*C + c)*WIDTH + i, so that every loop runs over positions side by side.
 """
 
 from __future__ import annotations
@@ -10,194 +13,207 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost._jit import inlined, jit
 
-__all__ = ["bounded_contraction", "joint_mixing", "mixing_position"]
+__all__ = ["IMPOSSIBLE", "factored_mixing", "joint_mixing"]
 
 IMPOSSIBLE = 1e-30
 """Contexts with less posterior probability are no rows: nothing measurable hangs on them."""
 
+WIDTH = 64
+"""Positions of a block."""
+
 U = np.uint64
+
+
+@inlined
+def _contraction(
+    block: NDArray[np.float32],  # IN (K * C * WIDTH,) P(c_t=c, y_t=k | X)
+    sizes: tuple[int, int, int],  # K, C, number of positions
+    direction: int,  # 0: P(y_t | c_t), 1: P(y_{t-m} | c_{t+1})
+    cond: NDArray[np.float32],  # SCRATCH (K * C * WIDTH,)
+    work: NDArray[np.float32],  # SCRATCH ((K + 4) * WIDTH,)
+    largest: NDArray[np.float32],  # OUT (WIDTH,) the coefficients
+    other: NDArray[np.float32],  # SCRATCH (WIDTH,)
+) -> NDArray[np.float32]:
+    """Largest total variation between two rows of a kernel: exact for few outcomes, else an upper bound.
+
+    An impossible row takes the law of the outcome by itself, a mixture of the possible rows, which adds nothing to any
+    distance.  With up to 3 outcomes every event is an outcome or the complement of one, so TV = max_k |P(k) - Q(k)| and
+    the answer is max_k (max_row - min_row).  Beyond 8 outcomes or 16 rows the bound is min(1 - shared, (d1 + d2) / 2):
+    ``shared`` = sum_k min_row P(k | row) is mass that all rows have in common, d1 and d2 are the two largest L1
+    distances of rows from one distribution, here the mean of the rows (triangle inequality).
+    """
+    one, zero = np.float32(1.0), np.float32(0.0)
+    n_labels, n_contexts, n = sizes
+    n_shared = n_contexts // n_labels
+    stride = U((n_contexts if direction == 0 else n_shared) * WIDTH)  # from one outcome of a row to the next
+    total, high, shared, second = U(0), U(WIDTH), U(2 * WIDTH), U(3 * WIDTH)  # places in ``work``
+    law = U(4 * WIDTH)  # of the outcome by itself, later the mean of the rows
+    for i in range((n_labels + 4) * WIDTH):
+        work[U(i)] = zero
+    for i in range(n):
+        largest[i] = zero
+    for row in range(n_contexts):
+        start = U((row if direction == 0 else row // n_shared * n_contexts + row % n_shared) * WIDTH)
+        for k in range(n_labels):
+            at, to = start + U(k) * stride, law + U(k * WIDTH)
+            for i in range(n):
+                work[to + U(i)] += block[at + U(i)]
+    for row in range(n_contexts):
+        start = U((row if direction == 0 else row // n_shared * n_contexts + row % n_shared) * WIDTH)
+        for i in range(n):
+            work[total + U(i)] = zero
+        for k in range(n_labels):
+            at = start + U(k) * stride
+            for i in range(n):
+                work[total + U(i)] += block[at + U(i)]
+        for i in range(n):
+            mass = work[total + U(i)]
+            work[total + U(i)] = one / mass if mass > np.float32(IMPOSSIBLE) else zero
+        for k in range(n_labels):
+            at, to, alone = start + U(k) * stride, U((row * n_labels + k) * WIDTH), law + U(k * WIDTH)
+            for i in range(n):
+                scale = work[total + U(i)]
+                cond[to + U(i)] = block[at + U(i)] * scale if scale > zero else work[alone + U(i)]
+    if n_labels <= 8 and n_contexts <= 16:
+        for row in range(n_contexts):
+            for earlier in range(row):
+                for i in range(n):
+                    work[total + U(i)] = zero
+                for k in range(n_labels):
+                    a, b = U((row * n_labels + k) * WIDTH), U((earlier * n_labels + k) * WIDTH)
+                    for i in range(n):
+                        work[total + U(i)] += abs(cond[a + U(i)] - cond[b + U(i)])
+                for i in range(n):
+                    distance = np.float32(0.5) * work[total + U(i)]
+                    other[i] = distance if distance > largest[i] else largest[i]
+                largest, other = other, largest
+    else:
+        for k in range(n_labels):
+            centre = law + U(k * WIDTH)
+            for i in range(n):
+                work[total + U(i)], work[high + U(i)], work[centre + U(i)] = one, zero, zero
+            for row in range(n_contexts):
+                at = U((row * n_labels + k) * WIDTH)
+                for i in range(n):
+                    prob, low, top = cond[at + U(i)], work[total + U(i)], work[high + U(i)]
+                    work[total + U(i)] = min(prob, low)
+                    work[high + U(i)] = max(prob, top)
+                    work[centre + U(i)] += prob
+            for i in range(n):
+                work[shared + U(i)] += work[total + U(i)]
+                work[centre + U(i)] /= np.float32(n_contexts)
+                distance = work[high + U(i)] - work[total + U(i)]
+                other[i] = distance if distance > largest[i] else largest[i]
+            largest, other = other, largest
+        if n_labels > 3:
+            for i in range(n):
+                largest[i] = zero
+            for row in range(n_contexts):
+                for i in range(n):
+                    work[total + U(i)] = zero
+                for k in range(n_labels):
+                    at, centre = U((row * n_labels + k) * WIDTH), law + U(k * WIDTH)
+                    for i in range(n):
+                        work[total + U(i)] += abs(cond[at + U(i)] - work[centre + U(i)])
+                for i in range(n):
+                    distance, first = work[total + U(i)], largest[i]
+                    work[second + U(i)] = max(work[second + U(i)], min(distance, first))
+                    other[i] = distance if distance > first else first
+                largest, other = other, largest
+            for i in range(n):
+                bound = np.float32(0.5) * (largest[i] + work[second + U(i)])
+                apart = max(one - work[shared + U(i)], zero)
+                other[i] = bound if bound < apart else apart
+            largest, other = other, largest
+    return largest
 
 
 @jit
 def joint_mixing(
-    marginals: NDArray[np.float32],  # IN (K, N, C) P(c_t=c, y_t=k | X)
+    marginals: NDArray[np.float32],  # IN (K * N * C,) P(c_t=c, y_t=k | X)
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    order: int,
+    sizes: tuple[int, int, int],  # K, C, order
     first: int,
     last: int,
     tau_forward: NDArray[np.float32],  # OUT (N,)
     tau_backward: NDArray[np.float32],  # OUT (N,)
 ) -> None:
     """Contraction coefficients of the sequences first:last of a joint model."""
-    n_labels, n_positions, n_contexts = marginals.shape
-    cells = marginals.reshape(-1)
-    cond = np.empty(n_labels * n_contexts, np.float32)
-    work = np.empty((5, n_contexts), np.float32)
-    for s in range(first, last):
-        for t in range(offsets[s], offsets[s + 1]):
-            tau_forward[t], tau_backward[t] = 0.0, 0.0
-            if order == 1 and n_labels <= 3 and t > offsets[s]:
-                tau_forward[t], tau_backward[t] = _few_labels(cells, n_positions, t, n_labels, work)
-            elif order > 0 and t > offsets[s]:
-                tau_forward[t], tau_backward[t] = mixing_position(
-                    cells, n_positions, t, n_labels, n_contexts, t >= offsets[s] + order, cond, work
-                )
-
-
-@jit
-def _few_labels(
-    cells: NDArray[np.float32],  # IN (K * N * K,) P(c_t=c, y_t=k | X) at (k*N + t)*K + c
-    n_positions: int,
-    t: int,
-    n_labels: int,
-    work: NDArray[np.float32],  # SCRATCH (4, K)
-) -> tuple[np.float32, np.float32]:
-    """Do what :func:`mixing_position` does for order 1 and up to 3 labels, from the range of each outcome alone."""
-    tau = (np.float32(0.0), np.float32(0.0))
-    low, high = work[0], work[1]
-    for direction in range(2):
-        step = U(n_positions * n_labels if direction == 0 else 1)  # from one outcome of a row to the next
-        jump = U(1 if direction == 0 else n_positions * n_labels)  # from row to row
-        at = U(t * n_labels)
+    n_labels, n_contexts, order = sizes
+    n_positions = marginals.size // (n_labels * n_contexts)
+    n_cells = n_labels * n_contexts * WIDTH
+    block, cond = np.empty(n_cells, np.float32), np.empty(n_cells, np.float32)
+    work = np.empty((n_labels + 4) * WIDTH, np.float32)
+    largest, other = np.empty(WIDTH, np.float32), np.empty(WIDTH, np.float32)
+    for start in range(offsets[first], offsets[last] if order > 0 else offsets[first], WIDTH):
+        n = min(WIDTH, offsets[last] - start)
         for k in range(n_labels):
-            low[k], high[k] = 1.0, 0.0
-        for _ in range(n_labels):
-            total = np.float32(0.0)
-            for k in range(n_labels):
-                total += cells[at + U(k) * step]
-            if total > np.float32(IMPOSSIBLE):
-                scale = np.float32(1.0) / total
-                for k in range(n_labels):
-                    prob = cells[at + U(k) * step] * scale
-                    low[k] = prob if prob < low[k] else low[k]
-                    high[k] = prob if prob > high[k] else high[k]
-            at += jump
-        largest = np.float32(0.0)
-        for k in range(n_labels):
-            largest = high[k] - low[k] if high[k] - low[k] > largest else largest
-        tau = (largest, tau[1]) if direction == 0 else (tau[0], largest)
-    return tau
-
-
-@jit
-def mixing_position(
-    cells: NDArray[np.float32],  # IN (K * N * C,) P(c_t=c, y_t=k | X) at (k*N + t)*C + c
-    n_positions: int,
-    t: int,
-    n_labels: int,
-    n_contexts: int,
-    full: bool,  # whether all lags exist at t
-    cond: NDArray[np.float32],  # SCRATCH (K * C,)
-    work: NDArray[np.float32],  # SCRATCH (5, C)
-) -> tuple[np.float32, np.float32]:
-    """Contraction coefficients of P(y_t | c_t) and of P(y_{t-m} | c_{t+1}) at one position of a chain of order >= 1."""
-    n_shared = n_contexts // n_labels
-    now, following = work[0], work[1]
-    for c in range(n_contexts):
-        now[c], following[c] = 0.0, 0.0
-    for k in range(n_labels):
-        at = U((k * n_positions + t) * n_contexts)
-        total = np.float32(0.0)
-        for c in range(n_contexts):
-            now[c] += cells[at + U(c)]
-            total += cells[at + U(c)]
-        following[k] = total
-        if n_shared > 1:
-            following[k] = 0.0
             for c in range(n_contexts):
-                following[U(k) + U(n_labels) * (U(c) % U(n_shared))] += cells[at + U(c)]
-    forward, backward = np.float32(0.0), np.float32(0.0)
-    for direction in range(2 if full else 1):
-        # row i of the kernel: cells[start(i) + k*stride] / mass[i] over outcomes k
-        mass = now if direction == 0 else following
-        stride = U(n_positions * n_contexts if direction == 0 else n_shared)
-        n_rows = np.int64(0)
-        to = U(0)
-        for row in range(n_contexts):
-            if mass[row] > np.float32(IMPOSSIBLE):
-                at = U(t * n_contexts + row)
-                if direction == 1 and n_shared == 1:
-                    at = U((row * n_positions + t) * n_contexts)
-                elif direction == 1:
-                    at = U((row % n_labels * n_positions + t) * n_contexts + row // n_labels)
-                scale = np.float32(1.0) / mass[row]
-                for _ in range(n_labels):
-                    cond[to] = cells[at] * scale
-                    to += U(1)
-                    at += stride
-                n_rows += 1
-        tau = _contraction(cond, n_labels, n_rows, work[2], work[3], work[4])
-        forward, backward = (tau, backward) if direction == 0 else (forward, tau)
-    return forward, backward
+                at, to = U((k * n_positions + start) * n_contexts + c), U((k * n_contexts + c) * WIDTH)
+                for i in range(n):
+                    block[to + U(i)] = marginals[at + U(i * n_contexts)]
+        for direction in range(2):
+            found = _contraction(block, (n_labels, n_contexts, n), direction, cond, work, largest, other)
+            tau = tau_forward if direction == 0 else tau_backward
+            for i in range(n):
+                tau[start + i] = found[i]
+    for s in range(first, last):
+        for t in range(offsets[s], min(offsets[s + 1], offsets[s] + max(order, 1))):
+            tau_backward[t] = 0.0
+        tau_forward[offsets[s]] = 0.0
+    if order == 0:
+        for t in range(offsets[first], offsets[last]):
+            tau_forward[t], tau_backward[t] = 0.0, 0.0
 
 
 @jit
-def _contraction(
-    cond: NDArray[np.float32],  # IN (n_rows * K,) P(outcome | row), row by row
-    n_outcomes: int,
-    n_rows: np.int64,
-    low: NDArray[np.float32],  # SCRATCH (>= K,)
-    other: NDArray[np.float32],  # SCRATCH (>= K,)
-    centre: NDArray[np.float32],  # SCRATCH (>= max(K, n_rows),)
-) -> np.float32:
-    """Largest total variation between two rows of a kernel: exact for few outcomes, else an upper bound.
-
-    With up to 3 outcomes every event is an outcome or the complement of one, so TV = max_k |P(k) - Q(k)| and the
-    answer is max_k (max_row - min_row).  Beyond 8 outcomes or 16 rows see :func:`bounded_contraction`, here with the
-    mean of the rows in their middle.
-    """
-    largest, shared = np.float32(0.0), np.float32(0.0)
-    if n_outcomes <= 3:
-        for k in range(n_outcomes):
-            lowest, highest = np.float32(1.0), np.float32(0.0)
-            for i in range(n_rows):
-                prob = cond[U(i * n_outcomes + k)]
-                lowest = prob if prob < lowest else lowest
-                highest = prob if prob > highest else highest
-            largest = highest - lowest if highest - lowest > largest else largest
-        return largest
-    if n_outcomes <= 8 and n_rows <= 16:
-        for i in range(n_rows):
-            for j in range(i):
-                total = np.float32(0.0)
-                for k in range(n_outcomes):
-                    total += abs(cond[U(i * n_outcomes + k)] - cond[U(j * n_outcomes + k)])
-                largest = total if total > largest else largest
-        return np.float32(0.5) * largest
-    for k in range(n_outcomes):
-        low[k], centre[k] = 1.0, 0.0
-    for i in range(n_rows):
-        at = U(i * n_outcomes)
-        for k in range(n_outcomes):
-            prob = cond[at + U(k)]
-            other[k] = prob if prob < low[k] else low[k]
-            centre[k] += prob
-        low, other = other, low  # in place it would be a conditional store, which is not vectorised
-    for k in range(n_outcomes):
-        shared += low[k]
-        centre[k] /= np.float32(n_rows)
-    second = np.float32(0.0)
-    for i in range(n_rows):
-        at = U(i * n_outcomes)
-        even, odd = np.float32(0.0), np.float32(0.0)
-        for k in range(0, n_outcomes - 1, 2):
-            even += abs(cond[at + U(k)] - centre[k])
-            odd += abs(cond[at + U(k + 1)] - centre[k + 1])
-        if n_outcomes % 2 == 1:
-            even += abs(cond[at + U(n_outcomes - 1)] - centre[n_outcomes - 1])
-        second = max(second, min(largest, even + odd))
-        largest = max(largest, even + odd)
-    return bounded_contraction(shared, largest, second)
-
-
-@jit
-def bounded_contraction(shared: np.float32, largest: np.float32, second: np.float32) -> np.float32:
-    """Upper bound of the largest total variation between two rows: min(1 - shared, (largest + second) / 2).
-
-    ``shared`` = sum_k min_row P(k | row) is mass that all rows have in common; ``largest`` and ``second`` are the two
-    largest L1 distances of rows from any one distribution (triangle inequality).
-    """
-    bound = min(np.float32(0.5) * (largest + second), np.float32(1.0) - shared)
-    return max(bound, np.float32(0.0))
+def factored_mixing(
+    table: NDArray[np.float64],  # IN (E, K)
+    weights: NDArray[np.float64],  # IN (E, K) exp(table - max), or (0, K)
+    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
+    base: NDArray[np.int64],  # IN (m + 1,)
+    runs: tuple[int, int, int],  # sequences first:last, first sequence of the chunk
+    in_logs: NDArray[np.bool_],  # IN (chunk sequences,)
+    before: NDArray[np.float64],  # IN (chunk positions * C,) h_t
+    after: NDArray[np.float64],  # IN (chunk positions * C,) w_t
+    tau_forward: NDArray[np.float32],  # OUT (N,)
+    tau_backward: NDArray[np.float32],  # OUT (N,)
+) -> None:
+    """Contraction coefficients of the sequences first:last of a factored model, from its pair marginals."""
+    first, last, chunk = runs
+    n_labels, order = table.shape[1], base.size - 1
+    n_contexts = table.shape[0] - base[order]
+    n_shared = n_contexts // n_labels
+    n_cells = n_labels * n_contexts * WIDTH
+    block, cond = np.empty(n_cells, np.float32), np.empty(n_cells, np.float32)
+    work = np.empty((n_labels + 4) * WIDTH, np.float32)
+    largest, other = np.empty(WIDTH, np.float32), np.empty(WIDTH, np.float32)
+    s = first
+    for start in range(offsets[first], offsets[last], WIDTH):
+        n = min(WIDTH, offsets[last] - start)
+        for i in range(n):
+            while start + i >= offsets[s + 1]:
+                s += 1
+            row = U((start + i - offsets[chunk]) * n_contexts)
+            first_context = base[min(start + i - offsets[s], order)]
+            use_logs = in_logs[s - chunk]
+            for c in range(n_contexts):
+                h, at = before[row + U(c)], row + U(n_labels * (c % n_shared))
+                for k in range(n_labels):
+                    prob = 0.0
+                    if use_logs and h > -np.inf:
+                        prob = np.exp(h + table[U(first_context + c), U(k)] + after[at + U(k)])
+                    elif not use_logs and h > 0.0:
+                        prob = h * weights[U(first_context + c), U(k)] * after[at + U(k)]
+                    block[U((k * n_contexts + c) * WIDTH + i)] = np.float32(prob)
+        for direction in range(2):
+            found = _contraction(block, (n_labels, n_contexts, n), direction, cond, work, largest, other)
+            tau = tau_forward if direction == 0 else tau_backward
+            for i in range(n):
+                tau[start + i] = found[i]
+    for s in range(first, last):
+        for t in range(offsets[s], min(offsets[s + 1], offsets[s] + order)):
+            tau_backward[t] = 0.0
+        tau_forward[offsets[s]] = 0.0
