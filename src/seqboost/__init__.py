@@ -6,17 +6,43 @@ graph: the labels of a sequence form a chain.
 
 from __future__ import annotations
 
+import importlib
 import os
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from seqboost import exceptions
-from seqboost.boosting import Progress
-from seqboost.estimators import TreeCRF
-from seqboost.sequences import SequenceBatch, as_batch
+
+if TYPE_CHECKING:
+    from seqboost.boosting import Progress
+    from seqboost.estimators import TreeCRF
+    from seqboost.sequences import SequenceBatch, as_batch
 
 __all__ = ["Progress", "SequenceBatch", "TreeCRF", "__version__", "as_batch", "exceptions", "load"]
 
 __version__ = version("seqboost")
+
+# Imported at first use: scikit-learn, SciPy and numba take a second or two, which `import seqboost` need not wait for.
+_HOMES = {
+    "Progress": "seqboost.boosting",
+    "SequenceBatch": "seqboost.sequences",
+    "TreeCRF": "seqboost.estimators",
+    "as_batch": "seqboost.sequences",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'seqboost' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted(set(globals()) | set(__all__))
 
 
 def load(path: str | os.PathLike[str]) -> TreeCRF:
@@ -41,4 +67,6 @@ def load(path: str | os.PathLike[str]) -> TreeCRF:
     >>> loaded.classes_
     array(['0', '1'], dtype='<U1')
     """
+    from seqboost.estimators import TreeCRF
+
     return TreeCRF.load(path)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["inlined", "inner", "jit", "run_tasks", "thread_count"]
+__all__ = ["inlined", "inner", "jit", "reassociating", "run_tasks", "thread_count"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -31,6 +31,14 @@ def inner(function: F) -> F:
     their own.
     """
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    _stamp_cache(compiled, Path(function.__code__.co_filename).parent)
+    return cast("F", compiled)
+
+
+def reassociating(function: F) -> F:
+    """Compile a kernel whose sums may be taken in any order, so that they can be vectorised."""
+    options = {"fastmath": {"reassoc", "nnan", "nsz"}}
     compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     _stamp_cache(compiled, Path(function.__code__.co_filename).parent)
     return cast("F", compiled)

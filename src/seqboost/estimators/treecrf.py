@@ -415,7 +415,8 @@ class TreeCRF(BaseEstimator):
         check_is_fitted(self)
         check_parameters("TreeCRF", vars(self), PREDICTION_RULES)
         batch = self._batch(X)
-        return batch, self._trained.model.potentials(batch, self._n_threads)
+        model, n_threads = self._trained.model, self._n_threads
+        return batch, model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads)
 
     def _posterior(self, potentials: Potentials) -> Posterior:
         return posterior(potentials, beam=self._beam, n_threads=self._n_threads)

@@ -13,7 +13,6 @@ from seqboost.exceptions import ModelFileError
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model.forest import Forest
 from seqboost.model.scoring import forest_scores
-from seqboost.sequences import SequenceBatch
 
 __all__ = ["FrozenModel"]
 
@@ -51,10 +50,6 @@ class FrozenModel:
         """Return the table with its scores taken out: 0 where allowed, −inf where forbidden."""
         return np.where(np.isinf(self.table), self.table, 0.0)
 
-    def potentials(self, batch: SequenceBatch, n_threads: int = 1) -> Potentials:
-        """Score the positions of a batch."""
-        return self.scored(self.binner.transform(batch, n_threads=n_threads), n_threads)
-
     def scored(self, binned: BinnedRows, n_threads: int = 1) -> Potentials:
         """Score binned positions."""
         scores = forest_scores(self.forest, binned, n_threads)
@@ -87,7 +82,8 @@ class FrozenModel:
         ):
             raise ModelFileError("the parts of the model file do not fit together; save the model again")
         layout = binner.layout
-        forest.check_layout(layout.n_dense_features, np.diff(layout.slot_start).astype(np.int64), len(layout.sparse_offsets))
+        n_slots = np.diff(layout.slot_start).astype(np.int64)
+        forest.check_layout(layout.n_dense_features, n_slots, len(layout.sparse_offsets))
         return cls(binner, forest, table.astype(np.float64), end.astype(np.float64), order)
 
 

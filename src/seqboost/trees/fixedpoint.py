@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqboost._jit import inner, jit
+from seqboost._jit import inner, jit, reassociating
 
 __all__ = ["Scales", "add_contexts", "choose_scales", "quantise", "row_sums", "totals"]
 
@@ -30,7 +30,7 @@ class Scales(NamedTuple):
     count_bits: int  # s: curvature cells hold H·2^s + n
 
 
-@jit
+@reassociating
 def totals(
     gradient,  # IN (n_rows, n_contexts) float32
     hessian,  # IN (n_rows, n_contexts) float32
@@ -69,21 +69,24 @@ def _exponent(x: float) -> int:
 
 @jit
 def quantise(
-    plane,  # IN (n_rows, n_contexts) float32
-    scale,  # IN 2^a
-    out,  # OUT (n_rows, n_contexts) int32
+    gradient,  # IN (n_rows, n_contexts) float32
+    hessian,  # IN (n_rows, n_contexts) float32
+    scales,  # IN Scales
+    cells,  # OUT (n_rows, 2 * n_contexts) int32: a row's gradients, then its curvatures
 ):
-    """Write a plane in fixed point."""
-    flat, result = plane.ravel(), out.ravel()
-    factor, half = np.float32(scale), np.float32(0.5)
-    for b in range(flat.size):
-        result[b] = np.int32(np.floor(flat[b] * factor + half))
+    """Write a label's derivatives in fixed point."""
+    n_contexts = gradient.shape[1]
+    a, b, half = np.float32(scales.gradient), np.float32(scales.curvature), np.float32(0.5)
+    for i in range(gradient.shape[0]):
+        for c in range(n_contexts):
+            cells[i, c] = np.int32(np.floor(gradient[i, c] * a + half))
+        for c in range(n_contexts):
+            cells[i, n_contexts + c] = np.int32(np.floor(hessian[i, c] * b + half))
 
 
 @inner
 def row_sums(
-    gradient,  # IN (n_rows, n_contexts) int32
-    curvature,  # IN (n_rows, n_contexts) int32
+    cells,  # IN (n_rows, 2 * n_contexts) int32
     mask,  # IN (n_extended,) int32: −1 for the node's contexts, 0 for others
     space,  # IN Space
     rows,  # IN int32
@@ -94,51 +97,50 @@ def row_sums(
 ):
     """Sum the fixed-point derivatives of rows over the contexts of a node."""
     order = space.base.size - 1
-    n_contexts = gradient.shape[1]
-    mask_inside = mask[space.base[order] :]
+    n_contexts = cells.shape[1] // 2
     for p in range(first, last):
         i = rows[p]
+        j = space.row_type[i]
+        base = space.base[j]
         g = np.int32(0)
         h = np.int32(0)
-        for c in range(n_contexts):
-            g += gradient[i, c] & mask_inside[c]
-            h += curvature[i, c] & mask_inside[c]
+        for c in range(n_contexts if j == order else space.n_contexts_of[j]):
+            g += cells[i, c] & mask[base + c]
+            h += cells[i, n_contexts + c] & mask[base + c]
         row_gradient[p] = g
         row_curvature[p] = h
-    for p in range(first, last if order > 0 else first):
-        i = rows[p]
-        j = space.row_type[i]
-        if j < order:  # few: near the starts of sequences other contexts exist
-            g = np.int32(0)
-            h = np.int32(0)
-            for c in range(space.n_contexts_of[j]):
-                g += gradient[i, c] & mask[space.base[j] + c]
-                h += curvature[i, c] & mask[space.base[j] + c]
-            row_gradient[p] = g
-            row_curvature[p] = h
 
 
 @inner
 def add_contexts(
-    plane,  # IN (n_rows, n_contexts) int32
+    cells,  # IN (n_rows, 2 * n_contexts) int32
     space,  # IN Space
     rows,  # IN int32
     first,  # IN
     last,  # IN
-    sums,  # IN/OUT (n_extended,) int64
+    sums,  # OUT (2, n_extended) int64: sums of gradient and of curvature per extended context
 ):
-    """Add rows to the sums per extended context."""
+    """Sum rows per extended context."""
     order = space.base.size - 1
-    n_contexts = plane.shape[1]
-    inside = sums[space.base[order] :]
+    n_contexts = cells.shape[1] // 2
+    inside = np.zeros(2 * n_contexts, dtype=np.int64)
     for p in range(first, last):
         i = rows[p]
-        for c in range(n_contexts):
-            inside[c] += plane[i, c]
+        for c in range(2 * n_contexts):
+            inside[c] += cells[i, c]
+    for e in range(sums.shape[1]):
+        sums[0, e] = 0
+        sums[1, e] = 0
     for p in range(first, last if order > 0 else first):
         i = rows[p]
         j = space.row_type[i]
         if j < order:  # few: near the starts of sequences other contexts exist
+            for c in range(n_contexts):
+                inside[c] -= cells[i, c]
+                inside[n_contexts + c] -= cells[i, n_contexts + c]
             for c in range(space.n_contexts_of[j]):
-                inside[c] -= plane[i, c]
-                sums[space.base[j] + c] += plane[i, c]
+                sums[0, space.base[j] + c] += cells[i, c]
+                sums[1, space.base[j] + c] += cells[i, n_contexts + c]
+    for c in range(n_contexts):
+        sums[0, space.base[order] + c] = inside[c]
+        sums[1, space.base[order] + c] = inside[n_contexts + c]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from seqboost._jit import inlined, inner, jit
 from seqboost.trees.fixedpoint import add_contexts, row_sums
 from seqboost.trees.histogram import add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts
-from seqboost.trees.partition import copy_part, divide, keep_types, mark_dense, mark_sparse, regrown
+from seqboost.trees.partition import divide, keep_types, mark_dense, mark_sparse, regrown
 from seqboost.trees.splitting import SplitRule, best_split, left_values
 from seqboost.trees.tree import DENSE, LAG
 
@@ -69,7 +69,7 @@ class Scratch(NamedTuple):
     shuffled: NDArray[np.int64]  # (n_window_features,)
     random: NDArray[np.uint64]  # (1,) state of the generator
     goes_left: NDArray[np.bool_]  # (n_rows,)
-    spare: NDArray[np.int32]  # (n_rows,)
+    spare: NDArray[np.int32]  # (3, n_rows)
 
 
 @inner
@@ -202,7 +202,7 @@ def _subtract_small(leaves, large, small, wants_histogram):
 
 @inlined
 def _split_rows(
-    dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch, wants_histogram
+    dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, wants_histogram
 ):  # fmt: skip
     """Divide the positions of ``leaf``: its left part stays ``leaf``, its right part becomes ``other``."""
     rows, gradient, curvature = segments
@@ -213,15 +213,10 @@ def _split_rows(
         mark_dense(dense, rule.feature, scratch.left, rows, start, start + size, goes_left)
     else:
         mark_sparse(sparse, rule.feature, scratch.left, rows, start, start + size, goes_left)
-    n_left = divide(goes_left, rows, start, start + size, scratch.spare)
-    n_left_fitted = divide(goes_left, gradient, start, start + fitted, scratch.spare)
-    divide(goes_left, curvature, start, start + fitted, scratch.spare)
-    # Riders on the left come between the fitted of both sides: the right side's derivatives move with its rows.
+    n_left, n_left_fitted = divide(
+        goes_left, rows, gradient, curvature, start, fitted, start + size, scratch.spare
+    )
     n_right_fitted = fitted - n_left_fitted
-    copy_part(gradient, start + n_left_fitted, scratch.spare, I(0), n_right_fitted)
-    copy_part(scratch.spare, I(0), gradient, start + n_left, n_right_fitted)
-    copy_part(curvature, start + n_left_fitted, scratch.spare, I(0), n_right_fitted)
-    copy_part(scratch.spare, I(0), curvature, start + n_left, n_right_fitted)
     state[leaf, SIZE], state[leaf, FITTED] = n_left, n_left_fitted
     state[other, START], state[other, SIZE], state[other, FITTED] = start + n_left, size - n_left, n_right_fitted
     for e in range(leaves.mask.shape[1]):
@@ -237,10 +232,7 @@ def _split_rows(
     _measure(dense, sparse, space, scales, leaves, I(small), rows, gradient, curvature, wants_histogram)
     if wants_histogram and leaves.mask.shape[1] > 1:
         first, last = state[small, START], state[small, START] + state[small, FITTED]
-        clear(leaves.contexts[small, 0])
-        clear(leaves.contexts[small, 1])
-        add_contexts(planes[0], space, rows, first, last, leaves.contexts[small, 0])
-        add_contexts(planes[1], space, rows, first, last, leaves.contexts[small, 1])
+        add_contexts(cells, space, rows, first, last, leaves.contexts[small])
     _subtract_small(leaves, large, small, wants_histogram)
 
 
@@ -268,7 +260,7 @@ def _share_contexts(space, leaves, leaf, other, rule, left):
 
 @inlined
 def _split_contexts(
-    dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch, wants_histogram
+    dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, wants_histogram
 ):  # fmt: skip
     """Divide the contexts of ``leaf``; the segment of ``other`` lies at its START, with room for a copy of the rows."""
     rows, gradient, curvature = segments
@@ -280,9 +272,7 @@ def _split_contexts(
         rows[there + p] = rows[start + p]
         gradient[there + p] = gradient[start + p]
         curvature[there + p] = curvature[start + p]
-    row_sums(
-        planes[0], planes[1], leaves.mask[leaf], space, rows, gradient, curvature, start, start + fitted
-    )
+    row_sums(cells, leaves.mask[leaf], space, rows, gradient, curvature, start, start + fitted)
     for p in range(fitted):
         gradient[there + p] -= gradient[start + p]
         curvature[there + p] -= curvature[start + p]
@@ -308,7 +298,7 @@ def _split_contexts(
 
 
 @inlined
-def _plant(dense, sparse, space, scales, planes, n_fitted, n_rows, segments, leaves, splits):
+def _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leaves, splits):
     """Make the root."""
     rows, gradient, curvature = segments
     state = leaves.state
@@ -317,12 +307,9 @@ def _plant(dense, sparse, space, scales, planes, n_fitted, n_rows, segments, lea
         state[leaf, SLOT] = leaf
     for e in range(leaves.mask.shape[1]):
         leaves.mask[0, e] = -1
-    row_sums(planes[0], planes[1], leaves.mask[0], space, rows, gradient, curvature, I(0), n_fitted)
-    clear(leaves.contexts[0, 0])
-    clear(leaves.contexts[0, 1])
+    row_sums(cells, leaves.mask[0], space, rows, gradient, curvature, I(0), n_fitted)
     if leaves.mask.shape[1] > 1:
-        add_contexts(planes[0], space, rows, I(0), n_fitted, leaves.contexts[0, 0])
-        add_contexts(planes[1], space, rows, I(0), n_fitted, leaves.contexts[0, 1])
+        add_contexts(cells, space, rows, I(0), n_fitted, leaves.contexts[0])
     _measure(dense, sparse, space, scales, leaves, I(0), rows, gradient, curvature, np.bool_(True))
     splits.parent[0] = -1
     splits.word_start[0] = 0
@@ -335,7 +322,7 @@ def grow_tree(
     space,  # IN Space
     limits,  # IN Limits
     scales,  # IN Scales
-    planes,  # IN (gradient, curvature), each (n_rows, n_contexts) int32 fixed point
+    cells,  # IN (n_rows, 2 * n_contexts) int32: a row's gradients, then its curvatures, in fixed point
     n_fitted,  # IN the first so many rows of the segments are fitted; the rest ride along
     n_rows,  # IN
     segments,  # IN/OUT (rows, gradient, curvature) int32: rows filled
@@ -344,7 +331,7 @@ def grow_tree(
     scratch,  # Scratch
 ):
     """Grow a tree; return its number of leaves and the segments (which may have moved to larger arrays)."""
-    _plant(dense, sparse, space, scales, planes, n_fitted, n_rows, segments, leaves, splits)
+    _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leaves, splits)
     state = leaves.state
     used = n_rows
     n_leaves = I(1)
@@ -381,11 +368,11 @@ def grow_tree(
             state[other, START] = used
             used = needed
             _split_contexts(
-                dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch, not is_last
+                dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
             )
         else:
             _split_rows(
-                dense, sparse, space, scales, planes, leaves, leaf, other, rule, segments, scratch, not is_last
+                dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
             )
         state[leaf, DEPTH] += 1
         state[other, DEPTH] = state[leaf, DEPTH]

@@ -33,15 +33,27 @@ def _add_values(
     new,  # OUT (n_rows, n_contexts) float32
 ):
     """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf."""
+    n_contexts = old.shape[1]
+    order = space.base.size - 1
     for leaf in range(start.size):
         v = value[leaf]
+        inside = mask[leaf, space.base[order] :]
+        n_inside = 0
+        for c in range(n_contexts):
+            n_inside += inside[c] != 0
         for p in range(start[leaf], start[leaf] + size[leaf]):
             i = rows[p]
             j = space.row_type[i]
-            base = space.base[j]
-            for c in range(space.n_contexts_of[j]):
-                if mask[leaf, base + c] != 0:
+            if j < order:  # few: near the starts of sequences other contexts exist
+                for c in range(space.n_contexts_of[j]):
+                    if mask[leaf, space.base[j] + c] != 0:
+                        new[i, c] = old[i, c] + v
+            elif n_inside == n_contexts:
+                for c in range(n_contexts):
                     new[i, c] = old[i, c] + v
+            else:
+                for c in range(n_contexts):
+                    new[i, c] = old[i, c] + v if inside[c] != 0 else new[i, c]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +130,10 @@ class TreeGrower:
             shuffled=np.arange(n_windowed, dtype=np.int64),
             random=np.zeros(1, dtype=np.uint64),
             goes_left=np.empty(n_rows, dtype=np.bool_),
-            spare=np.empty(n_rows, dtype=np.int32),
+            spare=np.empty((3, n_rows), dtype=np.int32),
         )
         self._segments = tuple(np.empty(n_rows, dtype=np.int32) for _ in range(3))
-        self._planes = tuple(np.empty((n_rows, n_contexts), dtype=np.int32) for _ in range(2))
+        self._cells = np.empty((n_rows, 2 * n_contexts), dtype=np.int32)
 
     def grow(
         self,
@@ -153,12 +165,11 @@ class TreeGrower:
         partition : Partition
         """
         scales = choose_scales(*totals(gradient, hessian, rows, n_fitted), n_fitted)
-        quantise(gradient, scales.gradient, self._planes[0])
-        quantise(hessian, scales.curvature, self._planes[1])
+        quantise(gradient, hessian, scales, self._cells)
         self._scratch.random[0] = seed
         self._segments[0][: rows.size] = rows
         n_leaves, self._segments = grow_tree(
-            self.dense, self.sparse, self.space, self.limits, scales, self._planes, n_fitted, rows.size,
+            self.dense, self.sparse, self.space, self.limits, scales, self._cells, n_fitted, rows.size,
             self._segments, self._leaves, self._splits, self._scratch,
         )  # fmt: skip
         sums = self._leaves.state[:n_leaves]

@@ -80,24 +80,40 @@ def mark_sparse(
 @inner
 def divide(
     goes_left,  # IN (last - first,) bool
-    array,  # IN/OUT int32, one of the three parallel arrays
+    rows,  # IN/OUT int32
+    gradient,  # IN/OUT int32
+    curvature,  # IN/OUT int32
     first,  # IN
+    n_fitted,  # IN fitted positions of the node; the riders after them have no derivatives
     last,  # IN
-    spare,  # scratch of at least the node's size
+    spare,  # scratch (3, n_rows) int32
 ):
-    """Move the entries that go left to the front, stably; return how many there are."""
+    """Move what goes left to the front, stably; return how many positions go left, and how many of them are fitted."""
     n_left = first
     n_right = np.int64(0)
-    for p in range(first, last):
-        value = array[p]
+    for p in range(first, first + n_fitted):
+        i, g, h = rows[p], gradient[p], curvature[p]
         # Both places are written and one counter moves: no branch to mispredict.
-        array[n_left] = value
-        spare[n_right] = value
+        rows[n_left], gradient[n_left], curvature[n_left] = i, g, h
+        spare[0, n_right], spare[1, n_right], spare[2, n_right] = i, g, h
         step = np.int64(goes_left[p - first])
         n_left += step
         n_right += 1 - step
-    copy_part(spare, np.int64(0), array, n_left, n_right)
-    return n_left - first
+    n_left_fitted, n_right_fitted = n_left - first, n_right
+    for p in range(first + n_fitted, last):
+        i = rows[p]
+        rows[n_left] = i
+        spare[0, n_right] = i
+        step = np.int64(goes_left[p - first])
+        n_left += step
+        n_right += 1 - step
+    for q in range(n_right_fitted):
+        rows[n_left + q] = spare[0, q]
+        gradient[n_left + q] = spare[1, q]
+        curvature[n_left + q] = spare[2, q]
+    for q in range(n_right_fitted, n_right):
+        rows[n_left + q] = spare[0, q]
+    return n_left - first, n_left_fitted
 
 
 @inner

@@ -95,6 +95,7 @@ def _numeric(best, node, limits, histogram, start, n_values, scales, feature):
     curvature_unit = 1.0 / scales.curvature
     lam = limits.l2_regularization
     g, h, n, parent_gain = node
+    to_beat = best.gain + parent_gain
     count_mask = (np.int64(1) << scales.count_bits) - 1
     sum_g = np.int64(0)
     sum_h = np.int64(0)
@@ -109,17 +110,19 @@ def _numeric(best, node, limits, histogram, start, n_values, scales, feature):
         g_left = sum_g * gradient_unit
         h_left = (sum_h >> scales.count_bits) * curvature_unit
         if not specials:
-            # The common case, kept free of calls: no missing value and no boundary in this node.
+            # The common case, kept free of calls and divisions: no missing value and no boundary in this node.
             if n_left < limits.min_samples_leaf:
                 continue
             if n - n_left < limits.min_samples_leaf:
                 break
             h_l = h_left + lam
             h_r = h - h_left + lam
-            if h_l > 0.0 and h_r > 0.0:
-                gain = _gain(g_left, h_l, g - g_left, h_r) - parent_gain
+            g_right = g - g_left
+            if g_left * g_left * h_r + g_right * g_right * h_l > to_beat * (h_l * h_r) and h_l > 0.0 and h_r > 0.0:
+                gain = _gain(g_left, h_l, g_right, h_r) - parent_gain
                 if gain > best.gain:
                     best = SplitRule(gain, I(DENSE), I(feature), I(v), I(0))
+                    to_beat = gain + parent_gain
             continue
         best = _try_split(best, node, limits, g_left, h_left, n_left, I(DENSE), I(feature), I(v), I(0))
         if n_missing > 0:
@@ -320,7 +323,8 @@ def best_split(
     """Return the best split of a node; its gain is ``limits.min_gain`` if there is none."""
     best = SplitRule(max(limits.min_gain, 1e-12), I(-1), I(0), I(0), I(0))
     n_features = dense.feature.size
-    for f in range(n_features):
+    divisible = node[2] >= 2 * limits.min_samples_leaf
+    for f in range(n_features if divisible else 0):
         if not drawn[f]:
             continue
         start = dense.cell_start[f]
@@ -331,7 +335,7 @@ def best_split(
             best = _categorical(best, node, limits, histogram, span, I(1), scales, I(DENSE), I(f), scratch)
     n_sparse = sparse.kind.size
     n_slots = np.int64(sparse.slot_start[n_sparse])
-    for o in range(sparse.offset.size if n_sparse > 0 else 0):
+    for o in range(sparse.offset.size if n_sparse > 0 and divisible else 0):
         shift = dense.cell_start[n_features] + o * n_slots
         for s in range(n_sparse):
             feature = o * n_sparse + s
