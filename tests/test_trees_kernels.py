@@ -10,7 +10,7 @@ from kernels import from_python
 from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case
 
 from seqboost.trees import fixedpoint, histogram, partition, splitting
-from seqboost.trees.fixedpoint import ROW_BITS, choose_scales, quantise, totals
+from seqboost.trees.fixedpoint import ROW_BITS, Scales, choose_scales, quantise, totals
 from seqboost.trees.grower import FITTED, SIZE, SLOT, START, G, H
 
 add_contexts, row_sums = map(from_python, (fixedpoint.add_contexts, fixedpoint.row_sums))
@@ -97,16 +97,20 @@ def test_scales_leave_room_for_all_sums(n_rows, size):
         assert size * scales.curvature >= min(2 ** (ROW_BITS - 1), 2 ** (60 - 2 * scales.count_bits))
 
 
-def test_quantise_rounds_to_the_nearest(rng):
-    plane = rng.normal(size=(50, 4)).astype(np.float32)
-    plane[0] = [0.0, 0.5, -0.5, 0.25]
-    for scale in (1.0, 2.0**10, 2.0**20, 2.0**-3):
-        out = np.full((50, 4), 99, dtype=np.int32)
-        quantise(plane, scale, out)
-        exact_product = plane.astype(np.float64) * scale
-        assert np.abs(out - exact_product).max() <= 0.5 + 2**-24 * np.abs(exact_product).max()
-        if scale < 2**12:
-            assert np.array_equal(out, np.floor(exact_product + 0.5))
+@pytest.mark.parametrize("n_contexts", [1, 4])
+def test_quantise_rounds_to_the_nearest(rng, n_contexts):
+    gradient = rng.normal(size=(50, n_contexts)).astype(np.float32)
+    hessian = np.abs(rng.normal(size=(50, n_contexts))).astype(np.float32)
+    gradient.flat[:4], hessian.flat[:4] = [0.0, 0.5, -0.5, 0.25], [0.0, 0.5, 1.5, 0.25]
+    for a, b in ((1.0, 2.0**10), (2.0**10, 1.0), (2.0**20, 2.0**20), (2.0**-3, 2.0**-3)):
+        cells = np.full((50, 2 * n_contexts), 99, dtype=np.int32)
+        quantise(gradient, hessian, Scales(a, b, 7), cells)
+        halves = cells[:, :n_contexts], cells[:, n_contexts:]
+        for plane, scale, out in zip((gradient, hessian), (a, b), halves, strict=True):
+            exact_product = plane.astype(np.float64) * scale
+            assert np.abs(out - exact_product).max() <= 0.5 + 2**-24 * np.abs(exact_product).max()
+            if scale < 2**12:
+                assert np.array_equal(out, np.floor(exact_product + 0.5))
 
 
 @pytest.mark.parametrize(("order", "n_labels"), [(0, 3), (1, 1), (1, 3), (2, 2)])
@@ -115,13 +119,14 @@ def test_sums_over_contexts_and_over_rows(rng, order, n_labels):
     space, n_rows = case.space, len(case.space.row_type)
     exists = case.hessian > 0
     planes = [exists * rng.integers(-(2**20), 2**20, size=exists.shape).astype(np.int32) for _ in range(2)]
+    cells = np.concatenate(planes, axis=1)
     mask = -rng.integers(0, 2, size=len(space.type_of)).astype(np.int32)
     rows = rng.permutation(n_rows).astype(np.int32)
     sums = [np.full(n_rows, 77, dtype=np.int32) for _ in range(2)]
-    row_sums(planes[0], planes[1], mask, space, rows, sums[0], sums[1], 3, n_rows - 2)
-    by_context = np.arange(len(mask)).astype(np.int64)
-    add_contexts(planes[0], space, rows, 3, n_rows - 2, by_context)
-    expected = np.arange(len(mask))
+    row_sums(cells, mask, space, rows, sums[0], sums[1], 3, n_rows - 2)
+    by_context = np.full((2, len(mask)), 77, dtype=np.int64)
+    add_contexts(cells, space, rows, 3, n_rows - 2, by_context)
+    expected = np.zeros((2, len(mask)), dtype=np.int64)
     for p, row in enumerate(rows):
         j = space.row_type[row]
         contexts = range(n_labels ** int(j))
@@ -129,7 +134,7 @@ def test_sums_over_contexts_and_over_rows(rng, order, n_labels):
             held = sum(int(plane[row, c]) for c in contexts if mask[space.base[j] + c])
             assert found[p] == (held if 3 <= p < n_rows - 2 else 77)
         for c in contexts if 3 <= p < n_rows - 2 else ():
-            expected[space.base[j] + c] += planes[0][row, c]
+            expected[:, space.base[j] + c] += [plane[row, c] for plane in planes]
     assert np.array_equal(by_context, expected)
 
 
@@ -221,7 +226,8 @@ def test_histograms_of_finished_leaves(order, n_labels):
 
 
 def check_leaves(case, grower, tree, partition, scales):
-    leaves, planes, space = grower._leaves, grower._planes, case.space
+    leaves, space = grower._leaves, case.space
+    planes = np.split(grower._cells, 2, axis=1)
     n_dense_cells, n_cells = n_cells_of(case)
     for leaf in range(tree.n_leaves):
         state = leaves.state[leaf]
@@ -256,13 +262,24 @@ def check_leaves(case, grower, tree, partition, scales):
 def test_divide_is_stable(rng):
     for n in (0, 1, 5, 200):
         for share in (0.0, 0.3, 1.0):
-            goes_left = rng.random(n) < share
-            array = rng.integers(1000, size=n + 7).astype(np.int32)
-            before = array.copy()
-            n_left = divide(goes_left, array, 3, 3 + n, np.empty(n, dtype=np.int32))
-            part = before[3 : 3 + n]
-            assert n_left == goes_left.sum()
-            assert array.tolist() == [*before[:3], *part[goes_left], *part[~goes_left], *before[3 + n :]]
+            for n_fitted in {0, n // 3, n}:
+                goes_left = rng.random(n) < share
+                arrays = [rng.integers(1000, size=n + 7).astype(np.int32) for _ in range(3)]
+                before = [array.copy() for array in arrays]
+                spare = np.full((3, n), 99, dtype=np.int32)
+                found = divide(goes_left, *arrays, 3, n_fitted, 3 + n, spare)
+                assert found == (goes_left.sum(), goes_left[:n_fitted].sum())
+                for array, old in zip(arrays, before, strict=True):
+                    part = old[3 : 3 + n]
+                    assert [*array[:3], *array[3 + n :]] == [*old[:3], *old[3 + n :]]
+                    moved = [*part[goes_left], *part[~goes_left]]
+                    if array is arrays[0]:
+                        assert array[3 : 3 + n].tolist() == moved
+                        continue
+                    n_left, n_left_fitted = found  # riders have no derivatives: only those of fitted rows count
+                    n_right_fitted = n_fitted - n_left_fitted
+                    assert array[3 : 3 + n_left_fitted].tolist() == moved[:n_left_fitted]
+                    assert array[3 + n_left :][:n_right_fitted].tolist() == moved[n_left:][:n_right_fitted]
 
 
 def test_keep_types(rng):
