@@ -19,12 +19,8 @@ from numpy.typing import NDArray
 
 from seqboost._jit import inlined, jit
 from seqboost.chain._numeric import SMALLEST
-from seqboost.chain.joint import exponentiate
 
 __all__ = ["factored_backward", "factored_backward_log", "factored_forward", "factored_sums"]
-
-WIDTH = 256
-"""Positions whose scores are exponentiated together."""
 
 U = np.uint64
 
@@ -80,43 +76,27 @@ def _backward_position(
 
 @jit
 def factored_backward(
-    scores: NDArray[np.float32],  # IN (K * N,)
     weights: NDArray[np.float64],  # IN (E, K) exp(table - max), or (0, K) if its range is too wide for this
     turned: NDArray[np.float64],  # IN (K * C,) weights of contexts whose lags all exist, label-major; or (0,)
     table_max: float,
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,), -1 = unobserved; or (0,)
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     base: NDArray[np.int64],  # IN (m + 1,)
     first: int,
     last: int,
-    unary: NDArray[np.float32],  # OUT (K * N,) u_t(k)
+    unary: NDArray[np.float32],  # IN (K * N,) u_t(k)
     before: NDArray[np.float64],  # OUT (chunk positions * C,) b_t(c)
     after: NDArray[np.float64],  # OUT (chunk positions * C,) w_t(c')
-    in_logs: NDArray[np.bool_],  # OUT (last - first,)
-    log_z: NDArray[np.float64],  # OUT (n_sequences,), meaningless where ``in_logs``: log space is needed
+    in_logs: NDArray[np.bool_],  # OUT (last - first,) log space is needed
+    log_z: NDArray[np.float64],  # INOUT (n_sequences,): sum of max_t in, or NaN; log Z out, meaningless where in logs
 ) -> None:
     """Fill b, w and log Z of the sequences first:last."""
     n_labels, order = weights.shape[1], base.size - 1
-    n_positions, n_contexts = scores.size // n_labels, turned.size // n_labels
+    n_positions, n_contexts = unary.size // n_labels, turned.size // n_labels
     n_shared = n_contexts // n_labels
-    nothing, special = np.zeros(n_labels * WIDTH), np.zeros(n_labels)
-    top, other = np.empty(WIDTH, np.float32), np.empty(WIDTH, np.float32)
     for s in range(first, last):
         begin, stop = offsets[s], offsets[s + 1]
-        log_total, product, ok = 0.0, 1.0, weights.shape[0] > 0
-        t = begin
-        while t < stop and ok:
-            is_plain = labels.size == 0 and t < stop - 1
-            until = stop - 1 if is_plain else t + 1
-            if not is_plain:
-                for k in range(n_labels):
-                    other_label = labels.size > 0 and labels[t] >= 0 and labels[t] != k
-                    special[k] = -np.inf if other_label else (end[k] if t == stop - 1 else 0.0)
-            here = nothing if is_plain else special
-            highest, ok = exponentiate(scores, here, (n_labels, n_positions, 1), t, until, top, other, unary)
-            log_total += highest + table_max * (until - t)
-            t = until
+        ok = weights.shape[0] > 0 and log_z[s] == log_z[s]
+        log_total, product = log_z[s] + table_max * (stop - begin), 1.0
         for t in range(stop - 1 if ok else begin - 1, begin - 1, -1):
             row = U((t - offsets[first]) * n_contexts)
             for k in range(n_labels):
@@ -217,13 +197,14 @@ def factored_forward(
     in_logs: NDArray[np.bool_],  # IN (last - first,)
     before: NDArray[np.float64],  # INOUT (chunk positions * C,): b_t in, h_t out
     after: NDArray[np.float64],  # IN (chunk positions * C,): w_t
+    now: NDArray[np.float64],  # SCRATCH (C,)
+    following: NDArray[np.float64],  # SCRATCH (C,)
     marginals: NDArray[np.float32],  # OUT (K * N,)
 ) -> None:
     """Fill node marginals of the sequences first:last."""
     n_labels, order = table.shape[1], base.size - 1
     n_contexts = table.shape[0] - base[order]
     n_positions, n_shared = marginals.size // n_labels, n_contexts // n_labels
-    now, following = np.empty(n_contexts), np.empty(n_contexts)
     for s in range(first, last):
         use_logs = in_logs[s - first]
         for c in range(n_contexts):

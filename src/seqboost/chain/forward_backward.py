@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain._numeric import MAX_RANGE
+from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
-from seqboost.chain.joint import joint_backward, joint_backward_log, joint_forward
+from seqboost.chain.joint import BLOCK, exponentiate, joint_backward, joint_backward_log, joint_forward
 from seqboost.chain.manylabels import factored_bounds
-from seqboost.chain.mixing import factored_mixing, joint_mixing
-from seqboost.chain.potentials import Potentials
+from seqboost.chain.mixing import contraction, pair_marginals, position_blocks
+from seqboost.chain.potentials import Potentials, sequence_chunks
 
 __all__ = ["PairMessages", "pair_sums_chunk", "posterior_chunk"]
+
+RUN_CELLS = 65536
+"""Cells (position, context, label) of a joint model that are taken from scores to marginals together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,23 +76,71 @@ def posterior_chunk(
         Of factored models with order >= 1: hand it to :func:`pair_sums_chunk`.  None for joint models, whose marginals
         are the pair marginals already.
     """
-    p, base = potentials, potentials.space.base
+    p = potentials
     observed = np.empty(0, np.int32) if labels is None else labels
     cells = marginals.reshape(-1)
+    with_taus = tau_forward is not None and tau_backward is not None
+    messages = None
     if p.joint:
-        joint_backward(p.scores.reshape(-1), p.table, p.end, observed, p.offsets, base, first, last, cells, log_z)
-        for s in first + np.flatnonzero(np.isnan(log_z[first:last])):
-            begin, stop, work = p.offsets[s], p.offsets[s + 1], np.empty((2, p.space.n_contexts))
-            log_z[s] = joint_backward_log(p.scores, p.table, p.end, observed, base, begin, stop, marginals, work)
-        sizes = (p.n_labels, p.space.n_contexts, p.order)
-        joint_forward(p.offsets, sizes, first, last, log_z, cells)
-        if tau_forward is not None and tau_backward is not None:
-            joint_mixing(cells, p.offsets, sizes, first, last, tau_forward, tau_backward)
-        return None
-    messages = _factored_posterior(p, first, last, observed, cells, log_z)
-    if tau_forward is not None and tau_backward is not None:
-        _factored_mixing(p, messages, cells, tau_forward, tau_backward)
+        _joint_posterior(p, first, last, observed, marginals, log_z)
+        if with_taus:
+            for a, b in position_blocks(p.offsets[first], p.offsets[last], p.n_labels * p.space.n_contexts):
+                contraction(cells, p.scores.shape, a, tau_forward[a:b], tau_backward[a:b])
+    else:
+        messages = _factored_posterior(p, first, last, observed, cells, log_z)
+        if with_taus:
+            _factored_mixing(p, messages, cells, tau_forward, tau_backward)
+    if with_taus:
+        tau_forward[p.offsets[first:last]] = 0.0
+        for j in range(max(p.order, 1)):
+            starts = p.offsets[first:last] + j
+            tau_backward[starts[starts < p.offsets[first + 1 : last + 1]]] = 0.0
     return messages
+
+
+def _exponentiate(
+    p: Potentials,
+    space: ContextSpace,
+    table: NDArray[np.float64],
+    first: int,
+    last: int,
+    observed: NDArray[np.int32],
+    cells: NDArray[np.float32],
+    log_z: NDArray[np.float64],
+) -> None:
+    """Fill exp(scores + table - their maximum at each position), and log Z with the sums of the maxima."""
+    n_labels, n_contexts, base = space.n_labels, space.n_contexts, space.base
+    tile = np.tile(table[base[-1] :].T, (1, max(1, BLOCK // n_contexts)))
+    top = np.empty((2, tile.shape[1]), np.float32)
+    runs = (first, last, int(not p.end.any()))
+    special = np.empty((n_labels, n_contexts))
+    scores = p.scores.reshape(-1)
+    exponentiate(scores, table, tile, p.end, observed, p.offsets, base, runs, special, top[0], top[1], cells, log_z)
+
+
+def _joint_posterior(
+    p: Potentials,
+    first: int,
+    last: int,
+    observed: NDArray[np.int32],
+    marginals: NDArray[np.float32],
+    log_z: NDArray[np.float64],
+) -> None:
+    """Fill marginals and log Z, run by run of sequences whose cells stay in a near cache."""
+    base, cells = p.space.base, marginals.reshape(-1)
+    n_contexts = p.space.n_contexts
+    sizes = (p.n_labels, n_contexts, p.order)
+    work = np.empty((3, n_contexts))
+    n_positions = max(1, RUN_CELLS // (p.n_labels * n_contexts))
+    for a, b in sequence_chunks(p.offsets[first : last + 1], n_positions):
+        begin, end = first + a, first + b
+        _exponentiate(p, p.space, p.table, begin, end, observed, cells, log_z)
+        joint_backward(p.offsets, sizes, begin, end, work[0], work[1], work[2], cells, log_z)
+        for s in begin + np.flatnonzero(np.isnan(log_z[begin:end])):
+            log_z[s] = joint_backward_log(
+                p.scores, p.table, p.end, observed, base, p.offsets[s], p.offsets[s + 1], marginals, work
+            )
+        joint_forward(p.offsets, sizes, begin, end, work[0], work[1], log_z, cells)
 
 
 def _factored_posterior(
@@ -99,23 +151,24 @@ def _factored_posterior(
     cells: NDArray[np.float32],
     log_z: NDArray[np.float64],
 ) -> PairMessages:
-    base = p.space.base
-    n_cells = int(p.offsets[last] - p.offsets[first]) * p.space.n_contexts
-    before, after = np.empty(n_cells), np.empty(n_cells)
+    base, n_contexts = p.space.base, p.space.n_contexts
+    n_cells = int(p.offsets[last] - p.offsets[first]) * n_contexts
+    before, after, work = np.empty(n_cells), np.empty(n_cells), np.empty((2, n_contexts))
     in_logs = np.zeros(last - first, np.bool_)
     weights, turned, table_max = _table_weights(p, base)
+    _exponentiate(p, ContextSpace(p.n_labels, 0), np.zeros((1, p.n_labels)), first, last, observed, cells, log_z)
     factored_backward(
-        p.scores.reshape(-1), weights, turned.reshape(-1), table_max, p.end, observed, p.offsets, base, first, last,
-        cells, before, after, in_logs, log_z,
-    )  # fmt: skip
+        weights, turned.reshape(-1), table_max, p.offsets, base, first, last, cells, before, after, in_logs, log_z
+    )
     for s in first + np.flatnonzero(in_logs):
         log_z[s] = factored_backward_log(
             p.scores, p.table, p.end, observed, base, p.offsets[s], p.offsets[s + 1], p.offsets[first],
-            before.reshape(-1, p.space.n_contexts), after.reshape(-1, p.space.n_contexts),
+            before.reshape(-1, n_contexts), after.reshape(-1, n_contexts),
         )  # fmt: skip
     factored_forward(
-        p.table, weights.reshape(-1), p.offsets, base, first, last, log_z, in_logs, before, after, cells
-    )
+        p.table, weights.reshape(-1), p.offsets, base, first, last, log_z, in_logs, before, after, work[0], work[1],
+        cells,
+    )  # fmt: skip
     return PairMessages(first, last, before, after, in_logs, weights, turned)
 
 
@@ -126,20 +179,24 @@ def _factored_mixing(
     tau_forward: NDArray[np.float32],
     tau_backward: NDArray[np.float32],
 ) -> None:
-    """Fill the contraction coefficients of a chunk: bounds for many labels, unless in logs."""
-    first, last = messages.first, messages.last
-    runs = [(first, last, first)]
+    """Fill the contraction coefficients of a chunk: by bounds of their own for many labels, unless in logs."""
+    first, last, n_contexts = messages.first, messages.last, p.space.n_contexts
+    runs = [(p.offsets[first], p.offsets[last])]
     if p.order == 1 and p.n_labels > 8 and messages.weights.size:
         factored_bounds(
             messages.weights[1:].astype(np.float32).reshape(-1), messages.turned.astype(np.float32).reshape(-1),
-            p.offsets, runs[0], messages.in_logs, messages.before, messages.after, cells, tau_forward, tau_backward,
-        )  # fmt: skip
-        runs = [(s, s + 1, first) for s in first + np.flatnonzero(messages.in_logs)]
-    for run in runs:
-        factored_mixing(
-            p.table, messages.weights, p.offsets, p.space.base, run, messages.in_logs, messages.before, messages.after,
+            p.offsets, (first, last), messages.in_logs, messages.before, messages.after, cells,
             tau_forward, tau_backward,
         )  # fmt: skip
+        runs = [(p.offsets[s], p.offsets[s + 1]) for s in first + np.flatnonzero(messages.in_logs)]
+    for begin, stop in runs:
+        for a, b in position_blocks(begin, stop, p.n_labels * n_contexts):
+            pairs = np.empty(p.n_labels * (b - a) * n_contexts, np.float32)
+            pair_marginals(
+                p.table, messages.weights, p.offsets, p.space.base, (a, b, first), messages.in_logs,
+                messages.before, messages.after, pairs,
+            )  # fmt: skip
+            contraction(pairs, (p.n_labels, b - a, n_contexts), 0, tau_forward[a:b], tau_backward[a:b])
 
 
 def _table_weights(p: Potentials, base: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:

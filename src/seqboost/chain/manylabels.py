@@ -79,7 +79,7 @@ def factored_bounds(
     weights: NDArray[np.float32],  # IN (K * K,) a(c, k)
     turned: NDArray[np.float32],  # IN (K * K,) the same, transposed
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    runs: tuple[int, int, int],  # sequences first:last, first sequence of the chunk
+    runs: tuple[int, int],  # first, last sequence of the chunk
     in_logs: NDArray[np.bool_],  # IN (chunk sequences,) these are left out
     before: NDArray[np.float64],  # IN (chunk positions * K,) h_t
     after: NDArray[np.float64],  # IN (chunk positions * K,) w_t
@@ -101,8 +101,8 @@ def factored_bounds(
     h, w = np.empty(n_labels), np.empty(n_labels)
     for s in range(runs[0], runs[1]):
         tau_forward[offsets[s]], tau_backward[offsets[s]] = 0.0, 0.0
-        for t in range(offsets[s] + 1, offsets[s] if in_logs[s - runs[2]] else offsets[s + 1]):
-            row, total = U((t - offsets[runs[2]]) * n_labels), np.float32(0.0)
+        for t in range(offsets[s] + 1, offsets[s] if in_logs[s - runs[0]] else offsets[s + 1]):
+            row, total = U((t - offsets[runs[0]]) * n_labels), np.float32(0.0)
             for k in range(n_labels):
                 h[k], w[k] = before[row + U(k)], after[row + U(k)]
                 earlier[k], later[k] = marginals[U(k * n_positions + t - 1)], marginals[U(k * n_positions + t)]

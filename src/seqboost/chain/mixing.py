@@ -1,11 +1,13 @@
 """How much of a label's fate its neighbours decide: contraction coefficients of the posterior chain.
 
 tau is the largest total variation between two rows of a kernel; forwards of P(y_t | c_t, X), backwards of
-P(y_{t-m} | c_{t+1}, X), the label that leaves the context between t and t+1.  Rows are the contexts that are possible.
-Letters as in :mod:`seqboost.chain.contexts`.
+P(y_{t-m} | c_{t+1}, X), the label that leaves the context between t and t+1.  Rows are the contexts that are possible;
+an impossible one takes the law of the outcome by itself, a mixture of the possible rows, which adds nothing to any
+distance.  Letters as in :mod:`seqboost.chain.contexts`.
 
-Pair marginals of a block of positions are laid out with the position last, cell (k, c) of its i-th position at
-(k*C + c)*WIDTH + i, so that every loop runs over positions side by side.
+Probabilities of a block of n positions are laid out with the position last, cell (k, c) of the i-th at (k*C + c)*n + i,
+so that every loop runs over positions side by side.  Outcome k of row r is then cell start(r) + k*stride: r + k*C
+forwards, (r // S)*C + r % S + k*S backwards, S = K**(m-1).
 """
 
 from __future__ import annotations
@@ -13,207 +15,216 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit
+from seqboost._jit import jit
 
-__all__ = ["IMPOSSIBLE", "factored_mixing", "joint_mixing"]
+__all__ = ["IMPOSSIBLE", "contraction", "pair_marginals", "position_blocks"]
 
 IMPOSSIBLE = 1e-30
 """Contexts with less posterior probability are no rows: nothing measurable hangs on them."""
 
-WIDTH = 64
-"""Positions of a block."""
+BLOCK_CELLS = 16384
+"""Cells (position, context, label) worked on together, so that they stay in a near cache."""
 
 U = np.uint64
 
 
-@inlined
-def _contraction(
-    block: NDArray[np.float32],  # IN (K * C * WIDTH,) P(c_t=c, y_t=k | X)
-    sizes: tuple[int, int, int],  # K, C, number of positions
-    direction: int,  # 0: P(y_t | c_t), 1: P(y_{t-m} | c_{t+1})
-    cond: NDArray[np.float32],  # SCRATCH (K * C * WIDTH,)
-    work: NDArray[np.float32],  # SCRATCH ((K + 4) * WIDTH,)
-    largest: NDArray[np.float32],  # OUT (WIDTH,) the coefficients
-    other: NDArray[np.float32],  # SCRATCH (WIDTH,)
-) -> NDArray[np.float32]:
-    """Largest total variation between two rows of a kernel: exact for few outcomes, else an upper bound.
+def position_blocks(begin: int, stop: int, n_cells: int) -> list[tuple[int, int]]:
+    """Cut positions of so many cells each into blocks."""
+    size = min(max(BLOCK_CELLS // n_cells, 64), 1024)
+    return [(a, min(a + size, stop)) for a in range(begin, stop, size)]
 
-    An impossible row takes the law of the outcome by itself, a mixture of the possible rows, which adds nothing to any
-    distance.  With up to 3 outcomes every event is an outcome or the complement of one, so TV = max_k |P(k) - Q(k)| and
-    the answer is max_k (max_row - min_row).  Beyond 8 outcomes or 16 rows the bound is min(1 - shared, (d1 + d2) / 2):
-    ``shared`` = sum_k min_row P(k | row) is mass that all rows have in common, d1 and d2 are the two largest L1
-    distances of rows from one distribution, here the mean of the rows (triangle inequality).
+
+def contraction(
+    marginals: NDArray[np.float32],
+    shape: tuple[int, int, int],
+    start: int,
+    tau_forward: NDArray[np.float32],
+    tau_backward: NDArray[np.float32],
+) -> None:
+    """Fill the coefficients of a block of positions: exact for few labels and contexts, else upper bounds.
+
+    Parameters
+    ----------
+    marginals : float32 array (K * N * C,)
+        P(c_t=c, y_t=k | X).
+    shape : (K, N, C)
+        Shape of the marginals.
+    start : int
+        First position.
+    tau_forward, tau_backward : float32 arrays (n,)
+        OUT: of the n positions from ``start`` on.  Where lags do not exist ``tau_backward`` means nothing.
     """
-    one, zero = np.float32(1.0), np.float32(0.0)
-    n_labels, n_contexts, n = sizes
+    n_labels, _, n_contexts = shape
+    n = tau_forward.size
+    cond = np.empty((3, n_labels * n_contexts * n), np.float32)
+    work = np.empty((n_labels + 3, n), np.float32)
+    conditional_rows(marginals, shape, start, n, cond[2], work.reshape(-1), cond)
+    distances = pair_distances if n_labels <= 8 and n_contexts <= 27 else bounded_distances
+    for rows, tau in ((cond[0], tau_forward), (cond[1], tau_backward)):
+        distances(rows, n_labels, n_contexts, work[0], work[1], work[2], work[3:].reshape(-1), tau)
+
+
+@jit
+def conditional_rows(
+    marginals: NDArray[np.float32],  # IN (K * N * C,) P(c_t=c, y_t=k | X)
+    shape: tuple[int, int, int],  # K, N, C
+    start: int,
+    n: int,
+    block: NDArray[np.float32],  # SCRATCH (K * C * n,)
+    work: NDArray[np.float32],  # SCRATCH ((K + 1) * n,)
+    cond: NDArray[np.float32],  # OUT (2, K * C * n) P(outcome k | row r) forwards and backwards at (r*K + k)*n + i
+) -> None:
+    """Lay out the rows of both kernels of the positions start:start + n."""
+    n_labels, n_positions, n_contexts = shape
     n_shared = n_contexts // n_labels
-    stride = U((n_contexts if direction == 0 else n_shared) * WIDTH)  # from one outcome of a row to the next
-    total, high, shared, second = U(0), U(WIDTH), U(2 * WIDTH), U(3 * WIDTH)  # places in ``work``
-    law = U(4 * WIDTH)  # of the outcome by itself, later the mean of the rows
-    for i in range((n_labels + 4) * WIDTH):
-        work[U(i)] = zero
-    for i in range(n):
-        largest[i] = zero
-    for row in range(n_contexts):
-        start = U((row if direction == 0 else row // n_shared * n_contexts + row % n_shared) * WIDTH)
-        for k in range(n_labels):
-            at, to = start + U(k) * stride, law + U(k * WIDTH)
+    for cell in range(n_labels * n_contexts):
+        k, c = cell // n_contexts, cell % n_contexts
+        at, to = U((k * n_positions + start) * n_contexts + c), U(cell * n)
+        for i in range(n):
+            block[to + U(i)] = marginals[at + U(i * n_contexts)]
+    for direction in range(2):
+        # work: the outcomes by themselves, then the mass of a row
+        for i in range(n_labels * n):
+            work[U(i)] = 0.0
+        for cell in range(n_labels * n_contexts):
+            outcome = cell // n_contexts if direction == 0 else cell % n_contexts // n_shared
+            at, to = U(cell * n), U(outcome * n)
             for i in range(n):
                 work[to + U(i)] += block[at + U(i)]
-    for row in range(n_contexts):
-        start = U((row if direction == 0 else row // n_shared * n_contexts + row % n_shared) * WIDTH)
-        for i in range(n):
-            work[total + U(i)] = zero
-        for k in range(n_labels):
-            at = start + U(k) * stride
-            for i in range(n):
-                work[total + U(i)] += block[at + U(i)]
-        for i in range(n):
-            mass = work[total + U(i)]
-            work[total + U(i)] = one / mass if mass > np.float32(IMPOSSIBLE) else zero
-        for k in range(n_labels):
-            at, to, alone = start + U(k) * stride, U((row * n_labels + k) * WIDTH), law + U(k * WIDTH)
-            for i in range(n):
-                scale = work[total + U(i)]
-                cond[to + U(i)] = block[at + U(i)] * scale if scale > zero else work[alone + U(i)]
-    if n_labels <= 8 and n_contexts <= 16:
+        mass, stride = U(n_labels * n), n_contexts if direction == 0 else n_shared
         for row in range(n_contexts):
-            for earlier in range(row):
-                for i in range(n):
-                    work[total + U(i)] = zero
-                for k in range(n_labels):
-                    a, b = U((row * n_labels + k) * WIDTH), U((earlier * n_labels + k) * WIDTH)
-                    for i in range(n):
-                        work[total + U(i)] += abs(cond[a + U(i)] - cond[b + U(i)])
-                for i in range(n):
-                    distance = np.float32(0.5) * work[total + U(i)]
-                    other[i] = distance if distance > largest[i] else largest[i]
-                largest, other = other, largest
-    else:
-        for k in range(n_labels):
-            centre = law + U(k * WIDTH)
+            first = row if direction == 0 else row // n_shared * n_contexts + row % n_shared
             for i in range(n):
-                work[total + U(i)], work[high + U(i)], work[centre + U(i)] = one, zero, zero
-            for row in range(n_contexts):
-                at = U((row * n_labels + k) * WIDTH)
+                work[mass + U(i)] = 0.0
+            for k in range(n_labels):
+                at = U((first + k * stride) * n)
                 for i in range(n):
-                    prob, low, top = cond[at + U(i)], work[total + U(i)], work[high + U(i)]
-                    work[total + U(i)] = min(prob, low)
-                    work[high + U(i)] = max(prob, top)
-                    work[centre + U(i)] += prob
-            for i in range(n):
-                work[shared + U(i)] += work[total + U(i)]
-                work[centre + U(i)] /= np.float32(n_contexts)
-                distance = work[high + U(i)] - work[total + U(i)]
-                other[i] = distance if distance > largest[i] else largest[i]
-            largest, other = other, largest
-        if n_labels > 3:
-            for i in range(n):
-                largest[i] = zero
-            for row in range(n_contexts):
+                    work[mass + U(i)] += block[at + U(i)]
+            for k in range(n_labels):
+                at, to, alone = U((first + k * stride) * n), U((row * n_labels + k) * n), U(k * n)
                 for i in range(n):
-                    work[total + U(i)] = zero
-                for k in range(n_labels):
-                    at, centre = U((row * n_labels + k) * WIDTH), law + U(k * WIDTH)
-                    for i in range(n):
-                        work[total + U(i)] += abs(cond[at + U(i)] - work[centre + U(i)])
-                for i in range(n):
-                    distance, first = work[total + U(i)], largest[i]
-                    work[second + U(i)] = max(work[second + U(i)], min(distance, first))
-                    other[i] = distance if distance > first else first
-                largest, other = other, largest
-            for i in range(n):
-                bound = np.float32(0.5) * (largest[i] + work[second + U(i)])
-                apart = max(one - work[shared + U(i)], zero)
-                other[i] = bound if bound < apart else apart
-            largest, other = other, largest
-    return largest
+                    total = work[mass + U(i)]
+                    prob = block[at + U(i)] / total
+                    cond[U(direction), to + U(i)] = prob if total > np.float32(IMPOSSIBLE) else work[alone + U(i)]
 
 
 @jit
-def joint_mixing(
-    marginals: NDArray[np.float32],  # IN (K * N * C,) P(c_t=c, y_t=k | X)
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    sizes: tuple[int, int, int],  # K, C, order
-    first: int,
-    last: int,
-    tau_forward: NDArray[np.float32],  # OUT (N,)
-    tau_backward: NDArray[np.float32],  # OUT (N,)
+def pair_distances(
+    cond: NDArray[np.float32],  # IN (C * K * n,) P(outcome k | row r) at (r*K + k)*n + i
+    n_labels: int,
+    n_contexts: int,
+    total: NDArray[np.float32],  # SCRATCH (n,)
+    largest: NDArray[np.float32],  # SCRATCH (n,)
+    other: NDArray[np.float32],  # SCRATCH (n,)
+    unused: NDArray[np.float32],  # as of bounded_distances
+    tau: NDArray[np.float32],  # OUT (n,)
 ) -> None:
-    """Contraction coefficients of the sequences first:last of a joint model."""
-    n_labels, n_contexts, order = sizes
-    n_positions = marginals.size // (n_labels * n_contexts)
-    n_cells = n_labels * n_contexts * WIDTH
-    block, cond = np.empty(n_cells, np.float32), np.empty(n_cells, np.float32)
-    work = np.empty((n_labels + 4) * WIDTH, np.float32)
-    largest, other = np.empty(WIDTH, np.float32), np.empty(WIDTH, np.float32)
-    for start in range(offsets[first], offsets[last] if order > 0 else offsets[first], WIDTH):
-        n = min(WIDTH, offsets[last] - start)
-        for k in range(n_labels):
-            for c in range(n_contexts):
-                at, to = U((k * n_positions + start) * n_contexts + c), U((k * n_contexts + c) * WIDTH)
-                for i in range(n):
-                    block[to + U(i)] = marginals[at + U(i * n_contexts)]
-        for direction in range(2):
-            found = _contraction(block, (n_labels, n_contexts, n), direction, cond, work, largest, other)
-            tau = tau_forward if direction == 0 else tau_backward
+    """Largest total variation between two rows, from all pairs.
+
+    Maxima go to and fro between two buffers: in place they would be conditional stores, which are not vectorised.
+    """
+    n = tau.size
+    for i in range(n):
+        largest[i] = 0.0
+    for row in range(n_contexts):
+        for earlier in range(row):
             for i in range(n):
-                tau[start + i] = found[i]
-    for s in range(first, last):
-        for t in range(offsets[s], min(offsets[s + 1], offsets[s] + max(order, 1))):
-            tau_backward[t] = 0.0
-        tau_forward[offsets[s]] = 0.0
-    if order == 0:
-        for t in range(offsets[first], offsets[last]):
-            tau_forward[t], tau_backward[t] = 0.0, 0.0
+                total[i] = 0.0
+            for k in range(n_labels):
+                a, b = U((row * n_labels + k) * n), U((earlier * n_labels + k) * n)
+                for i in range(n):
+                    total[i] += abs(cond[a + U(i)] - cond[b + U(i)])
+            for i in range(n):
+                other[i] = total[i] if total[i] > largest[i] else largest[i]
+            largest, other = other, largest
+    for i in range(n):
+        tau[i] = np.float32(0.5) * largest[i]
 
 
 @jit
-def factored_mixing(
+def bounded_distances(
+    cond: NDArray[np.float32],  # IN (C * K * n,) P(outcome k | row r) at (r*K + k)*n + i
+    n_labels: int,
+    n_contexts: int,
+    low: NDArray[np.float32],  # SCRATCH (n,)
+    other: NDArray[np.float32],  # SCRATCH (n,)
+    shared: NDArray[np.float32],  # SCRATCH (n,)
+    centre: NDArray[np.float32],  # SCRATCH (K * n,)
+    tau: NDArray[np.float32],  # OUT (n,)
+) -> None:
+    """Upper bound of the largest total variation between two rows: min(1 - shared, (d1 + d2) / 2).
+
+    ``shared`` = sum_k min_row P(k | row) is mass that all rows have in common; d1 and d2 are the two largest L1
+    distances of rows from one distribution, here the mean of the rows (triangle inequality).  For 2 labels the first is
+    exact.
+    """
+    n = tau.size
+    for i in range(n):
+        shared[i] = 0.0
+    for k in range(n_labels):
+        to = U(k * n)
+        for i in range(n):
+            low[i], centre[to + U(i)] = 1.0, 0.0
+        for row in range(n_contexts):
+            at = U((row * n_labels + k) * n)
+            for i in range(n):
+                prob = cond[at + U(i)]
+                other[i] = prob if prob < low[i] else low[i]
+                centre[to + U(i)] += prob
+            low, other = other, low
+        for i in range(n):
+            shared[i] += low[i]
+            centre[to + U(i)] /= np.float32(n_contexts)
+    largest, distance, second = low, other, tau
+    for i in range(n):
+        largest[i], second[i] = 0.0, 0.0
+    for row in range(n_contexts):
+        for i in range(n):
+            distance[i] = 0.0
+        for k in range(n_labels):
+            at, to = U((row * n_labels + k) * n), U(k * n)
+            for i in range(n):
+                distance[i] += abs(cond[at + U(i)] - centre[to + U(i)])
+        for i in range(n):
+            apart, nearer = distance[i], second[i]
+            swapped = apart > largest[i]
+            high = apart if swapped else largest[i]
+            less = largest[i] if swapped else apart
+            largest[i], second[i] = high, less if less > nearer else nearer
+    for i in range(n):
+        bound, rest = np.float32(0.5) * (largest[i] + second[i]), np.float32(1.0) - shared[i]
+        rest = rest if rest > np.float32(0.0) else np.float32(0.0)
+        tau[i] = bound if bound < rest else rest
+
+
+@jit
+def pair_marginals(
     table: NDArray[np.float64],  # IN (E, K)
     weights: NDArray[np.float64],  # IN (E, K) exp(table - max), or (0, K)
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     base: NDArray[np.int64],  # IN (m + 1,)
-    runs: tuple[int, int, int],  # sequences first:last, first sequence of the chunk
+    runs: tuple[int, int, int],  # positions begin:stop, first sequence of the chunk
     in_logs: NDArray[np.bool_],  # IN (chunk sequences,)
     before: NDArray[np.float64],  # IN (chunk positions * C,) h_t
     after: NDArray[np.float64],  # IN (chunk positions * C,) w_t
-    tau_forward: NDArray[np.float32],  # OUT (N,)
-    tau_backward: NDArray[np.float32],  # OUT (N,)
+    pairs: NDArray[np.float32],  # OUT (K * n * C,) P(c_t=c, y_t=k | X)
 ) -> None:
-    """Contraction coefficients of the sequences first:last of a factored model, from its pair marginals."""
-    first, last, chunk = runs
-    n_labels, order = table.shape[1], base.size - 1
+    """Fill the pair marginals of the positions begin:stop of a factored model."""
+    begin, stop, s = runs
+    n_labels, order, origin = table.shape[1], base.size - 1, offsets[s]
     n_contexts = table.shape[0] - base[order]
-    n_shared = n_contexts // n_labels
-    n_cells = n_labels * n_contexts * WIDTH
-    block, cond = np.empty(n_cells, np.float32), np.empty(n_cells, np.float32)
-    work = np.empty((n_labels + 4) * WIDTH, np.float32)
-    largest, other = np.empty(WIDTH, np.float32), np.empty(WIDTH, np.float32)
-    s = first
-    for start in range(offsets[first], offsets[last], WIDTH):
-        n = min(WIDTH, offsets[last] - start)
-        for i in range(n):
-            while start + i >= offsets[s + 1]:
-                s += 1
-            row = U((start + i - offsets[chunk]) * n_contexts)
-            first_context = base[min(start + i - offsets[s], order)]
-            use_logs = in_logs[s - chunk]
-            for c in range(n_contexts):
-                h, at = before[row + U(c)], row + U(n_labels * (c % n_shared))
-                for k in range(n_labels):
-                    prob = 0.0
-                    if use_logs and h > -np.inf:
-                        prob = np.exp(h + table[U(first_context + c), U(k)] + after[at + U(k)])
-                    elif not use_logs and h > 0.0:
-                        prob = h * weights[U(first_context + c), U(k)] * after[at + U(k)]
-                    block[U((k * n_contexts + c) * WIDTH + i)] = np.float32(prob)
-        for direction in range(2):
-            found = _contraction(block, (n_labels, n_contexts, n), direction, cond, work, largest, other)
-            tau = tau_forward if direction == 0 else tau_backward
-            for i in range(n):
-                tau[start + i] = found[i]
-    for s in range(first, last):
-        for t in range(offsets[s], min(offsets[s + 1], offsets[s] + order)):
-            tau_backward[t] = 0.0
-        tau_forward[offsets[s]] = 0.0
+    n_shared, first = n_contexts // n_labels, s
+    for t in range(begin, stop):
+        while t >= offsets[s + 1]:
+            s += 1
+        row, use_logs = U((t - origin) * n_contexts), in_logs[s - first]
+        first_context = base[min(t - offsets[s], order)]
+        for c in range(n_contexts):
+            h, at = before[row + U(c)], row + U(n_labels * (c % n_shared))
+            for k in range(n_labels):
+                prob = 0.0
+                if use_logs and h > -np.inf:
+                    prob = np.exp(h + table[U(first_context + c), U(k)] + after[at + U(k)])
+                elif not use_logs and h > 0.0:
+                    prob = h * weights[U(first_context + c), U(k)] * after[at + U(k)]
+                pairs[U((k * (stop - begin) + t - begin) * n_contexts + c)] = np.float32(prob)
