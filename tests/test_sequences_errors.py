@@ -7,6 +7,7 @@ import datetime
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -60,6 +61,10 @@ from seqboost.sequences import as_batch
         ([np.ones((2, 2)), np.array([[1, 2], [3, np.inf]])], InputError, r"inf.*sequence 1, position 1, column 'x1'"),
         ([[{"a": 2.0}], [{"a": -np.inf}]], InputError, r"infinity.*sequence 1, position 0, column 'a'"),
         ([sp.csr_array([[0, 1.0], [0, np.inf]])], InputError, r"infinity.*sequence 0, position 1, column 'x1'"),
+        ([[1, 2], [3, -(10**400)]], InputError, r"'x0'.*too large for a float, at sequence 1, position 1"),
+        ([[[1, 2], [3, 10**400]]], InputError, r"'x1'.*too large for a float, at sequence 0, position 1"),
+        ([np.array([[1], [10**400]])], InputError, r"'x0'.*too large for a float, at sequence 0, position 1"),
+        ([[{"a": 2.5}, {"a": 10**400}]], InputError, r"'a'.*too large for a float, at sequence 0, position 1"),
     ],
 )
 def test_refused(X, error, match):
@@ -93,6 +98,24 @@ def test_table_errors():
         as_batch([[1]], sequence="id")
     with pytest.raises(InputError, match=r"X\[1\] lacks the column\(s\) \['v'\]"):
         as_batch([pl.DataFrame({"v": [1]}), pl.DataFrame({"u": [1]})])
+
+
+@pytest.mark.parametrize("names", [["id", "v", "v"], ["id", "1", 1], ["id", "id", "v"]])
+def test_a_name_twice(names):
+    frame = pd.DataFrame(np.ones((2, 3)), columns=names)
+    match = rf"has the column '{max(map(str, names), key=list(map(str, names)).count)}' 2 times"
+    with pytest.raises(InputError, match=f"The table {match}"):
+        as_batch(frame, sequence="id")
+    with pytest.raises(InputError, match=rf"X\[1\] {match}"):
+        as_batch([frame.iloc[:, :1], frame])
+    if all(isinstance(name, str) for name in names):
+        with pytest.raises(InputError, match=f"The table {match}"):
+            as_batch(pa.table(list(np.ones((3, 2))), names=names), sequence="id")
+
+
+def test_a_number_beyond_all_floats_may_be_a_category():
+    assert as_batch([[10**400, 2]], categorical_features=[0]).categories[0].tolist() == [2, 10**400]
+    assert as_batch([[[10**400, 1.0], [2, 1.5]]], categorical_features=[0]).categories[0].tolist() == [2, 10**400]
 
 
 @pytest.mark.parametrize("chosen", [["nope"], [5], [1.5]])

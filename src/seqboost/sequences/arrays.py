@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -87,8 +88,9 @@ def read_rows(rows: Sequence[Any], layout: Layout, categorical_features: Any) ->
         )
     types = set(map(type, chain.from_iterable(rows))) - {type(None)}
     if all(is_number_type(kind) and not issubclass(kind, (complex, np.complexfloating)) for kind in types):
-        matrix = np.array(list(rows) if widths[0] else [()] * len(rows), dtype=np.float64)
-        return read_matrix(matrix, layout, "arrays", categorical_features)
+        with suppress(OverflowError):  # an int beyond all floats: reading column by column tells where it is
+            matrix = np.array(list(rows) if widths[0] else [()] * len(rows), dtype=np.float64)
+            return read_matrix(matrix, layout, "arrays", categorical_features)
     names = [f"x{j}" for j in range(widths[0])]
     categorical = resolve_categorical(categorical_features, names)
     columns = [

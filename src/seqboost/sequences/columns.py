@@ -25,6 +25,7 @@ __all__ = [
     "TrainedCategories",
     "assemble",
     "infer_column",
+    "is_beyond_floats",
     "is_missing",
     "is_number_type",
     "resolve_categorical",
@@ -94,7 +95,7 @@ def infer_column(name: str, values: Sequence[Any], layout: Layout, *, forced: bo
         _refuse_type(kind, name, values, layout)
     others = {kind for kind in types if not is_number_type(kind)}
     if not others and not forced:
-        return Column(name, np.array(values, dtype=np.float64))
+        return Column(name, _floats(name, values, layout))
     if len(others) < len(types) and not forced:
         for row, value in enumerate(values):
             if is_number_type(type(value)) and not is_missing(value):
@@ -104,6 +105,29 @@ def infer_column(name: str, values: Sequence[Any], layout: Layout, *, forced: bo
                     "column in categorical_features."
                 )
     return Column(name, *factorize(values), forced=forced)
+
+
+def _floats(name: str, values: Sequence[Any], layout: Layout) -> NDArray[np.float64]:
+    """Return numbers as floats; Python's ints may be beyond them."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except OverflowError:
+        row = next(row for row, value in enumerate(values) if is_beyond_floats(value))
+        raise InputError(
+            f"Column {name!r} holds a number that is too large for a float, at {layout.where(row)}: floats end at "
+            "1.8e308. Divide the column by a constant, take logarithms, or pass NaN (missing)."
+        ) from None
+
+
+def is_beyond_floats(value: Any) -> bool:
+    """Tell whether a number (an int, a fraction) is finite but larger than any float."""
+    try:
+        float(value)
+    except OverflowError:
+        return True
+    except (TypeError, ValueError):
+        return False
+    return False
 
 
 def _first_other(values: Sequence[Any]) -> Any:

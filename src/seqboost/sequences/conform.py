@@ -153,7 +153,7 @@ def _numbers(source: Column, name: str, batch: SequenceBatch, estimator_name: st
     for code, value in enumerate(source.categories):
         try:
             numbers[code] = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             row = int(np.argmax(source.values == code))
             raise InputError(
                 f"Column {name!r} was numeric when {estimator_name} was trained, but {batch.where(row)} holds "

@@ -5,6 +5,7 @@ narwhals is imported only when a table comes in.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -30,6 +31,7 @@ from seqboost.sequences.columns import (
 __all__ = ["is_table", "read_table", "read_table_list"]
 
 LIBRARIES = {"pandas", "polars", "pyarrow", "narwhals", "modin", "cudf", "ibis", "duckdb", "dask", "pyspark"}
+REPEATING = {"pandas", "pyarrow", "modin", "cudf"}  # their tables may have a name twice
 
 
 def is_table(X: Any) -> bool:
@@ -39,15 +41,29 @@ def is_table(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in LIBRARIES and hasattr(type(X), "columns")
 
 
-def _frame(X: Any) -> Any:
+def _frame(X: Any, place: str = "The table") -> Any:
     """Return a narwhals DataFrame."""
     import narwhals as nw
 
+    if type(X).__module__.partition(".")[0] in REPEATING:
+        names = X.column_names if hasattr(X, "column_names") else X.columns
+        _refuse_repetition([str(name) for name in names], place)
     try:
         frame = nw.from_native(X)
     except TypeError as error:
         raise InputTypeError(f"A table of type {type(X).__name__} is not understood: {error}") from None
     return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+
+
+def _refuse_repetition(names: list[str], place: str) -> None:
+    """Refuse a table that has a name more than once: no column could be told by it."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            numbers = ", ".join(str(j) for j, other in enumerate(names) if other == name)
+            raise InputError(
+                f"{place} has the column {name!r} {count} times (columns {numbers}, counted from 0), but a column is "
+                "known by its name. Rename the others, or drop them."
+            )
 
 
 def read_table(
@@ -76,7 +92,7 @@ def read_table_list(
     tables: Sequence[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
 ) -> SequenceBatch:
     """Read a list of tables, one per sequence."""
-    frames = [_frame(table) for table in tables]
+    frames = [_frame(table, f"X[{i}]") for i, table in enumerate(tables)]
     layout = Layout.from_lengths([frame.shape[0] for frame in frames])
     chosen = _choose(list(frames[0].columns), None, schema, estimator_name)
     for i, frame in enumerate(frames):
@@ -139,9 +155,7 @@ def _read(
     return assemble(columns, layout, form, Extra(sequence=sequence))
 
 
-def _column(
-    name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, layout: Layout, forced: bool
-) -> Column:
+def _column(name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, layout: Layout, forced: bool) -> Column:
     """Read one column, given in parts, and put it in the order of the batch."""
     import narwhals as nw
 

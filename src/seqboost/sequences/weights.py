@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences.batch import SequenceBatch
+from seqboost.sequences.columns import is_beyond_floats
 
 __all__ = ["class_weights", "sequence_weights"]
 
@@ -38,6 +39,11 @@ def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.flo
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("sample_weight must hold one number for each sequence.") from None
+    except OverflowError:
+        raise InputError(
+            "sample_weight holds a number that is too large for a float; weights must be finite. Divide all of them "
+            "by a constant."
+        ) from None
     if weights.ndim != 1:
         raise InputError(f"Sample weights must be 1D array or scalar, got an array of shape {weights.shape}.")
     if len(weights) != batch.n_sequences:
@@ -93,6 +99,8 @@ def class_weights(class_weight: Any, classes: Any, codes: Any) -> NDArray[np.flo
             raise ParameterError(
                 f"class_weight names the label {label!r}, which is not in y. The labels are {classes.tolist()[:20]}."
             )
+        if is_beyond_floats(weight):
+            raise ParameterError(f"class_weight[{label!r}] is too large for a float; weights must be finite.")
         if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
             raise ParameterError(f"class_weight[{label!r}] is {weight!r}; weights must be positive and finite.")
         weights[index[label]] = weight
