@@ -14,6 +14,7 @@ E = base[m] + K**m of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,7 +69,7 @@ class ContextSpace:
         """K**(m-1), the number of label tuples that a context and the next one have in common (1 for order 0)."""
         return int(self.n_labels ** max(self.order - 1, 0))
 
-    @property
+    @cached_property
     def base(self) -> NDArray[np.int64]:
         """First extended context of each type, shape (order + 1,)."""
         sizes = [self.n_labels**i for i in range(self.order)]

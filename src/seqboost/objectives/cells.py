@@ -25,103 +25,105 @@ BLOCK = 1024
 """Cells of one label worked on together, so that loops run over contiguous memory that stays in the nearest cache."""
 
 
-@jit
 def subtract_expected(
-    gradient: NDArray[np.float32],  # IN marginals p, OUT −w p (K, N, C)
-    hessian: NDArray[np.float32],  # OUT (K, N, C); left alone if curvature is COUNT
-    row_weights: NDArray[np.float64],  # IN (N,) w
-    right: NDArray[np.float32],  # IN (N,) R_t, for MIXING
-    left: NDArray[np.float32],  # IN (N,) L_t, for MIXING
-    best: NDArray[np.int32],  # OUT (N,) most probable label
-    setting: tuple[int, int, int],  # first and last row, curvature
+    gradient: NDArray[np.float32],
+    hessian: NDArray[np.float32],
+    row_weights: NDArray[np.float64],
+    right: NDArray[np.float32],
+    left: NDArray[np.float32],
+    best: NDArray[np.int32],
+    setting: tuple[int, int, int],
 ) -> None:
-    """Fill the hessian, the most probable labels and the expected part of the gradient of a range of positions."""
-    first, last, curvature = setting
-    n_labels, n_rows, n_slots = gradient.shape
-    cells, curved = gradient.reshape(-1), hessian.reshape(-1)
-    n_kept = max(1, n_slots // n_labels)  # contexts without their oldest label
-    wide = curvature == MIXING and n_slots > 1
-    block = max(1, BLOCK // n_slots)
-    factors = np.zeros((3, block * n_slots), dtype=np.float32)
-    weight, here, before = factors[0], factors[1], factors[2]
-    beside = np.zeros(block * n_slots, dtype=np.float32)  # before + 2w R_t (1 − P(c_{t+1}))
-    node, best_prob = np.empty(block, dtype=np.float32), np.empty(block, dtype=np.float32)
-    leader = np.empty(block, dtype=np.int32)
-    one, zero = np.float32(1.0), np.float32(0.0)
-    for start in range(first, last, block):
-        n_here = min(block, last - start)
-        _spread_factors(gradient, row_weights, right, left, start, n_here, curvature, factors)
-        for k in range(n_labels):
-            at = U((k * n_rows + start) * n_slots)
-            for t in range(n_here):
-                total = zero
-                for c in range(n_slots):
-                    total += cells[at + U(t * n_slots) + U(c)]
-                node[t] = total
-            for t in range(n_here):
-                better = k == 0 or node[t] > best_prob[t]
-                best_prob[t] = node[t] if better else best_prob[t]
-                leader[t] = np.int32(k) if better else leader[t]
-            for t in range(n_here if wide else 0):
-                row = U(t * n_slots)
-                to_right = np.float32(2.0 * row_weights[start + t]) * right[start + t]
-                for q in range(n_kept):
-                    after = node[t]
-                    if n_kept > 1:
-                        after = zero
-                        for oldest in range(n_labels):
-                            after += cells[at + row + U(oldest * n_kept + q)]
-                    part = to_right * max(one - after, zero)
-                    for oldest in range(n_labels):
-                        cell = row + U(oldest * n_kept + q)
-                        beside[cell] = before[cell] + part
-            if curvature != COUNT:
-                for i in range(n_here * n_slots):
-                    p = cells[at + U(i)]
-                    curved[at + U(i)] = p * (here[i] * max(one - p, zero) + beside[i])
-            for i in range(n_here * n_slots):
-                cells[at + U(i)] *= -weight[i]
-        for t in range(n_here):
-            best[start + t] = leader[t]
+    """Fill the hessian, the most probable labels and the expected part of the gradient of a range of positions.
+
+    Parameters
+    ----------
+    gradient : ndarray of float32, shape (K, N, C)
+        IN: marginals p, OUT: −w p.
+    hessian : ndarray of float32, shape (K, N, C)
+        OUT; left alone if curvature is COUNT.
+    row_weights : ndarray of float64, shape (N,)
+        w.
+    right, left : ndarray of float32, shape (N,)
+        R_t and L_t, for MIXING.
+    best : ndarray of int32, shape (N,)
+        OUT: most probable label.
+    setting : (int, int, int)
+        First and last row, curvature.
+    """
+    n_slots = gradient.shape[2]
+    size = max(1, BLOCK // n_slots)
+    cells, rows = np.empty((4, size * n_slots), dtype=np.float32), np.empty((3, size), dtype=np.float32)
+    flat, shape = (gradient.reshape(-1), hessian.reshape(-1)), gradient.shape
+    _subtract_expected(*flat, shape, row_weights, right, left, setting, *cells, *rows, best)
 
 
 @jit
-def _spread_factors(
-    prob: NDArray[np.float32],  # IN (K, N, C), n_here rows from start on
+def _subtract_expected(
+    cells: NDArray[np.float32],  # IN marginals p, OUT −w p (K * N * C,)
+    curved: NDArray[np.float32],  # OUT (K * N * C,)
+    shape: tuple[int, int, int],  # K, N, C
     row_weights: NDArray[np.float64],  # IN (N,)
     right: NDArray[np.float32],  # IN (N,)
     left: NDArray[np.float32],  # IN (N,)
-    start: int,
-    n_here: int,
-    curvature: int,
-    factors: NDArray[np.float32],  # OUT (3, block * C): w, the factor of p(1 − p), 2w L_t (1 − P(c_t = c))
+    setting: tuple[int, int, int],  # first and last row, curvature
+    weight: NDArray[np.float32],  # SCRATCH (block * C,) w
+    here: NDArray[np.float32],  # SCRATCH (block * C,) the factor of p(1 − p)
+    before: NDArray[np.float32],  # SCRATCH (block * C,) 2w L_t (1 − P(c_t = c)), where P(c_t = c) = Σ_k p
+    beside: NDArray[np.float32],  # SCRATCH (block * C,) before + 2w R_t (1 − P(c_{t+1}))
+    node: NDArray[np.float32],  # SCRATCH (block,) P(y_t = k)
+    best_prob: NDArray[np.float32],  # SCRATCH (block,)
+    to_right: NDArray[np.float32],  # SCRATCH (block,) 2w R_t
+    best: NDArray[np.int32],  # OUT (N,)
 ) -> None:
-    """Fill what all labels have in common, for every cell; P(c_t = c) = Σ_k p."""
-    n_labels, n_rows, n_slots = prob.shape
-    cells = prob.reshape(-1)
-    weight, here, before = factors[0], factors[1], factors[2]
-    wide = curvature == MIXING and n_slots > 1
-    if wide:
-        for i in range(n_here * n_slots):
-            before[i] = 1.0
+    n_labels, n_rows, n_slots = shape
+    n_kept = max(1, n_slots // n_labels)  # contexts without their oldest label
+    mixing, wide = setting[2] == MIXING, setting[2] == MIXING and n_slots > 1
+    one, zero = np.float32(1.0), np.float32(0.0)
+    for start in range(setting[0], setting[1], node.size):
+        n_here = min(node.size, setting[1] - start)
+        n_cells = n_here * n_slots
+        for i in range(n_cells):
+            before[i], beside[i] = one, zero
+        for k in range(n_labels if wide else 0):
+            at = U((k * n_rows + start) * n_slots)
+            for i in range(n_cells):
+                before[i] -= cells[at + U(i)]
+        for t in range(n_here):
+            w = np.float32(row_weights[start + t])
+            factor = np.float32(2.0) * w if mixing else w
+            to_left = factor * left[start + t] if wide else zero
+            to_right[t] = factor * right[start + t] if wide else zero
+            if mixing and not wide:
+                factor *= one + right[start + t] + left[start + t]
+            for i in range(t * n_slots, (t + 1) * n_slots):
+                weight[U(i)], here[U(i)] = w, factor
+                before[U(i)] = to_left * max(before[U(i)], zero)
+            best_prob[t] = -one
         for k in range(n_labels):
             at = U((k * n_rows + start) * n_slots)
-            for i in range(n_here * n_slots):
-                before[i] -= cells[at + U(i)]
-    for t in range(n_here):
-        w = np.float32(row_weights[start + t])
-        factor, to_left = w, np.float32(0.0)
-        if curvature == MIXING:
-            factor = np.float32(2.0) * w
-            to_left = factor * left[start + t]
-            if not wide:
-                factor *= np.float32(1.0) + right[start + t] + left[start + t]
-        for c in range(n_slots):
-            cell = U(t * n_slots) + U(c)
-            weight[cell] = w
-            here[cell] = factor
-            if wide:
-                before[cell] = to_left * max(before[cell], np.float32(0.0))
+            for t in range(n_here):
+                row, total = at + U(t * n_slots), zero
+                for c in range(n_slots):
+                    total += cells[row + U(c)]
+                node[t] = total
+                if total > best_prob[t]:
+                    best_prob[t], best[start + t] = total, k
+            for t in range(n_here if wide else 0):
+                for q in range(n_kept):
+                    after, cell = node[t], U(t * n_slots + q)
+                    if n_kept > 1:
+                        after = zero
+                        for oldest in range(n_labels):
+                            after += cells[at + cell + U(oldest * n_kept)]
+                    part = to_right[t] * max(one - after, zero)
+                    for oldest in range(n_labels):
+                        beside[cell + U(oldest * n_kept)] = before[cell + U(oldest * n_kept)] + part
+            for i in range(n_cells if setting[2] != COUNT else 0):
+                p = cells[at + U(i)]
+                curved[at + U(i)] = p * (here[i] * max(one - p, zero) + beside[i])
+            for i in range(n_cells):
+                cells[at + U(i)] *= -weight[i]
 
 
 @jit

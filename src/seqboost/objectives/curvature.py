@@ -58,22 +58,52 @@ def cell_bound(n_slots: int) -> float:
     return 0.25 if n_slots == 1 else 1.0 - 1.0 / n_slots
 
 
-@jit
 def mixing_sums(
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    first: int,  # sequences first .. last-1
+    offsets: NDArray[np.int64],
+    first: int,
     last: int,
     order: int,
-    joint: bool,  # cells are (c_t, y_t) rather than y_t
-    tau_forward: NDArray[np.float32],  # IN (N,) contraction of P(y_t | c_t, X)
-    tau_backward: NDArray[np.float32],  # IN (N,) contraction of P(y_{t-m} | y_{t-m+1} .. y_t, X)
-    right: NDArray[np.float32],  # OUT (N,) R_t
-    left: NDArray[np.float32],  # OUT (N,) L_t
+    joint: bool,
+    tau_forward: NDArray[np.float32],
+    tau_backward: NDArray[np.float32],
+    right: NDArray[np.float32],
+    left: NDArray[np.float32],
 ) -> None:
-    """Fill R_t and L_t of the module's formulas for a range of sequences."""
+    """Fill R_t and L_t of the module's formulas for a range of sequences.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Where each sequence starts.
+    first, last : int
+        Sequences first .. last-1.
+    order : int
+        m.
+    joint : bool
+        Whether cells are (c_t, y_t) rather than y_t.
+    tau_forward, tau_backward : ndarray of float32, shape (N,)
+        Contraction of P(y_t | c_t, X) and of P(y_{t-m} | y_{t-m+1} .. y_t, X).
+    right, left : ndarray of float32, shape (N,)
+        OUT: R_t and L_t.
+    """
     if order == 1:
         _mixing_sums_of_pairs(offsets, first, last, joint, tau_forward, tau_backward, right, left)
-        return
+    else:
+        _mixing_sums(offsets, first, last, order, joint, tau_forward, tau_backward, right, left)
+
+
+@jit
+def _mixing_sums(
+    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
+    first: int,
+    last: int,
+    order: int,
+    joint: bool,
+    tau_forward: NDArray[np.float32],  # IN (N,)
+    tau_backward: NDArray[np.float32],  # IN (N,)
+    right: NDArray[np.float32],  # OUT (N,)
+    left: NDArray[np.float32],  # OUT (N,)
+) -> None:
     for sequence in range(first, last):
         start, stop = offsets[sequence], offsets[sequence + 1]
         for t in range(stop - 1, start - 1, -1):
