@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from seqboost import exceptions
 
 if TYPE_CHECKING:
+    from seqboost import callbacks
     from seqboost.boosting import Progress
     from seqboost.estimators import TreeCRF
     from seqboost.sequences import SequenceBatch, as_batch
 
-__all__ = ["Progress", "SequenceBatch", "TreeCRF", "__version__", "as_batch", "exceptions", "load"]
+__all__ = ["Progress", "SequenceBatch", "TreeCRF", "__version__", "as_batch", "callbacks", "exceptions", "load"]
 
 __version__ = version("seqboost")
 
@@ -28,6 +29,7 @@ _HOMES = {
     "SequenceBatch": "seqboost.sequences",
     "TreeCRF": "seqboost.estimators",
     "as_batch": "seqboost.sequences",
+    "callbacks": "seqboost.callbacks",
 }
 
 
@@ -35,7 +37,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for."""
     if name not in _HOMES:
         raise AttributeError(f"module 'seqboost' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    home = importlib.import_module(_HOMES[name])
+    value = home if name == "callbacks" else getattr(home, name)
     globals()[name] = value
     return value
 

@@ -25,11 +25,14 @@ class Progress:
         Rounds asked for.
     record : dict of str to float
         The newest entry of each list of the history.
+    history : dict of lists
+        Everything up to this round, as in ``history_``.
     """
 
     iteration: int
     max_iter: int
     record: dict[str, float]
+    history: dict[str, list[float]] = field(repr=False)
 
 
 Callback = Callable[[Progress], Any]
@@ -87,7 +90,7 @@ class History:
 
 @dataclass(frozen=True)
 class Stopping:
-    """Stop when the validation score has not risen by ``tol`` for ``patience`` rounds.
+    """Stop when the validation score has not risen by ``tol`` for ``patience`` rounds; a callback as well.
 
     Parameters
     ----------
@@ -99,6 +102,10 @@ class Stopping:
 
     patience: int
     tol: float
+
+    def __call__(self, progress: Progress) -> bool:
+        """Tell whether to stop after a round."""
+        return self.should_stop(progress.history["validation_score"])
 
     def best(self, scores: list[float], at_least: int = 0) -> int:
         """Return the number of rounds, ``at_least`` or more, with the best score (``scores[0]``: before the first)."""

@@ -94,7 +94,7 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
         record = history.record(derivatives, step, time.perf_counter() - began)
         if task.stopping is not None and task.stopping.best(history.validation_score, n_earlier) == iteration + 1:
             best_table = ensemble.table
-        progress = Progress(iteration + 1, task.max_iter, record)
+        progress = Progress(iteration + 1, task.max_iter, record, history.to_dict())
         answers = [callback(progress) for callback in task.callbacks]  # all are asked, whatever the first one says
         if any(answers):
             break

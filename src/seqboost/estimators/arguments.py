@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from seqboost.boosting import Callback
+from seqboost.boosting import Callback, Stopping
 from seqboost.exceptions import ParameterError, SeqboostError
 
-__all__ = ["callback_list", "unchanged_on_failure", "validation_pair", "where"]
+__all__ = ["callback_list", "stopping_rule", "unchanged_on_failure", "validation_pair", "where"]
 
 
 @contextmanager
@@ -43,6 +43,17 @@ def callback_list(callbacks: Any) -> Sequence[Callback]:
             f"callbacks must be a list of functions, each of which takes a seqboost.Progress; got {callbacks!r}"
         )
     return listed
+
+
+def stopping_rule(callbacks: Sequence[Callback], has_validation: bool, default: Stopping | None) -> Stopping | None:
+    """Return when to stop early: as a callback has it, or else by ``default``; never without validation sequences."""
+    asked = next((callback for callback in callbacks if isinstance(callback, Stopping)), None)
+    if asked is not None and not has_validation:
+        raise ParameterError(
+            "the callback early_stopping needs validation sequences, but there are none; give X_val and y_val (or "
+            "eval_set), or have some held out with early_stopping=True"
+        )
+    return (asked or default) if has_validation else None
 
 
 def validation_pair(X_val: Any, y_val: Any, sample_weight_val: Any, eval_set: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from seqboost.boosting import Callback, Progress
+from seqboost.boosting.callbacks import describe
 
 __all__ = ["compile_notice", "progress_bar"]
 
@@ -20,7 +21,7 @@ def progress_bar(max_iter: int, verbose: int) -> Iterator[list[Callback]]:
     if verbose == 0:
         yield []
     elif verbose > 1:
-        yield [lambda progress: print(_line(progress), file=sys.stderr)]
+        yield [lambda progress: print(describe(progress), file=sys.stderr)]
     else:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
@@ -35,19 +36,9 @@ def progress_bar(max_iter: int, verbose: int) -> Iterator[list[Callback]]:
             task = bar.add_task("", total=max_iter)
 
             def advance(progress: Progress) -> None:
-                bar.update(task, completed=progress.iteration, description=_scores(progress))
+                bar.update(task, completed=progress.iteration, description=describe(progress).partition("] ")[2])
 
             yield [advance]
-
-
-def _scores(progress: Progress) -> str:
-    part = "validation" if "validation_score" in progress.record else "train"
-    record = progress.record
-    return f"{part} log-likelihood {record[f'{part}_score']:.4f} accuracy {record[f'{part}_accuracy']:.4f}"
-
-
-def _line(progress: Progress) -> str:
-    return f"[{progress.iteration}/{progress.max_iter}] {_scores(progress)}"
 
 
 @contextmanager

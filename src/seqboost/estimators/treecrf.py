@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost.boosting import Callback, Stopping
-from seqboost.estimators.arguments import callback_list, unchanged_on_failure, validation_pair, where
+from seqboost.boosting.callbacks import evaluations
+from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.parameters import (
     check_parameters,
     check_unchanged,
@@ -23,6 +24,7 @@ from seqboost.estimators.parameters import (
 )
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
+from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, with_callbacks
 from seqboost.estimators.training import Labelled, Settings, Trained, hold_out, train
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import LabelCoder, SequenceBatch, as_batch, class_weights, sequence_weights
@@ -59,7 +61,7 @@ RULES = {
 }
 
 
-class TreeCRF(SequenceLabeler):
+class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     """Label every element of sequences with boosted trees inside a conditional random field.
 
     The trees are the potentials, not the graph: the labels form a chain, and the score of a label given the labels
@@ -241,6 +243,7 @@ class TreeCRF(SequenceLabeler):
         self.verbose = verbose
         self.n_jobs = n_jobs
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -269,7 +272,8 @@ class TreeCRF(SequenceLabeler):
         eval_set : list of one (X, y) pair, optional
             The same, as other boosting libraries have it.
         callbacks : sequence of callables, optional
-            Called after every round with a :class:`~seqboost.boosting.Progress`; a true answer stops training.
+            Called after every round with a :class:`~seqboost.Progress`; a true answer stops training. Some are in
+            :mod:`seqboost.callbacks`.
 
         Returns
         -------
@@ -283,19 +287,20 @@ class TreeCRF(SequenceLabeler):
         is_warm = self.warm_start and hasattr(self, "_trained")
         if is_warm:
             check_unchanged("TreeCRF", self._lasting, parameters)
-        with unchanged_on_failure(self):
+        hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
+        with hooked as hooks, unchanged_on_failure(self):
             training = self._labelled(X, y, sample_weight, is_warm)
             if not is_warm:
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
                 self._lasting = {name: parameters[name] for name in LASTING}
             weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
             training, validation = self._divided(training, X_val, y_val, sample_weight_val, self._seed)
-            may_stop = validation is not None and self.early_stopping is not False
-            stopping = Stopping(self.n_iter_no_change, self.tol) if may_stop else None
+            default = Stopping(self.n_iter_no_change, self.tol) if self.early_stopping is not False else None
+            stopping = stopping_rule(callbacks, validation is not None, default)
             with compile_notice(self.verbose), progress_bar(parameters["max_iter"], self.verbose) as bars:
                 settings = Settings(
                     parameters, self.classes_, weights_of_classes, self._n_threads, self._seed, stopping,
-                    [*bars, *callbacks],
+                    [*bars, *callbacks, *hooks],
                 )  # fmt: skip
                 self._set_trained(train(training, validation, settings, self._trained if is_warm else None))
         return self
@@ -358,11 +363,7 @@ class TreeCRF(SequenceLabeler):
         self.n_iter_ = len(history["train_score"]) - 1
         self.best_iteration_ = trained.best_iteration
         self.best_score_ = history.get("validation_score", history["train_score"])[trained.best_iteration]
-        self.evals_result_ = {
-            part: {"log_likelihood": history[f"{name}_score"], "accuracy": history[f"{name}_accuracy"]}
-            for part, name in (("training", "train"), ("validation", "validation"))
-            if f"{name}_score" in history
-        }
+        self.evals_result_ = evaluations(history)
         model = trained.model
         self.potentials_ = "joint" if model.forest.order == model.order else "factored"
 

@@ -1,0 +1,114 @@
+"""Callbacks under LightGBM's names, for ``fit(callbacks=[...])``.
+
+None of them keeps anything between rounds: each reads the history that comes with a :class:`Progress`, so one callback
+may serve many fits, also at the same time.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+from seqboost.boosting.history import Callback, Progress, Stopping
+from seqboost.exceptions import ParameterError
+
+__all__ = ["describe", "early_stopping", "evaluations", "log_evaluation", "record_evaluation"]
+
+
+def early_stopping(stopping_rounds: int, min_delta: float = 0.0) -> Stopping:
+    """Stop when the validation score has not risen for some rounds, and keep the best round.
+
+    It takes the place of ``n_iter_no_change`` and ``tol``. The score is the log-likelihood per position of ``X_val``
+    and ``y_val`` (or ``eval_set``), or of the sequences that ``early_stopping`` holds out.
+
+    Parameters
+    ----------
+    stopping_rounds : int
+        Rounds without improvement that are waited for.
+    min_delta : float, default=0.0
+        What counts as improvement, in log-likelihood per position.
+
+    Returns
+    -------
+    callback
+
+    Examples
+    --------
+    >>> from seqboost import TreeCRF
+    >>> from seqboost.callbacks import early_stopping
+    >>> words, kinds = ["banana", "tomato", "panama"] * 9, ["010101", "010101", "010101"] * 9
+    >>> model = TreeCRF(max_iter=50, min_samples_leaf=1)
+    >>> model.fit(words, kinds, eval_set=[(["coca"], ["0110"])], callbacks=[early_stopping(3)]).n_iter_ < 50
+    True
+    """
+    if not _is_whole(stopping_rounds) or stopping_rounds < 1:
+        raise ParameterError(f"stopping_rounds must be an int of 1 or more; got {stopping_rounds!r}")
+    if not isinstance(min_delta, numbers.Real) or not 0 <= min_delta < math.inf:
+        raise ParameterError(f"min_delta must be a finite number of 0 or more; got {min_delta!r}")
+    return Stopping(int(stopping_rounds), float(min_delta))
+
+
+def log_evaluation(period: int = 1) -> Callback:
+    """Print a line every ``period`` rounds; 0 or less prints nothing.
+
+    Examples
+    --------
+    >>> from seqboost import TreeCRF
+    >>> from seqboost.callbacks import log_evaluation
+    >>> model = TreeCRF(max_iter=4, min_samples_leaf=1)
+    >>> _ = model.fit(["abab", "ba"], ["0101", "10"], callbacks=[log_evaluation(2)])  # doctest: +ELLIPSIS
+    [2/4] train log-likelihood -0... accuracy 1.0000
+    [4/4] train log-likelihood -0... accuracy 1.0000
+    """
+    if not _is_whole(period):
+        raise ParameterError(f"period must be an int; got {period!r}")
+
+    def log(progress: Progress) -> None:
+        if period > 0 and progress.iteration % period == 0:
+            print(describe(progress))
+
+    return log
+
+
+def record_evaluation(eval_result: dict[str, Any]) -> Callback:
+    """Fill a dict with scores and accuracies by data set and round, as in ``evals_result_``; entry 0 is the start.
+
+    Examples
+    --------
+    >>> from seqboost import TreeCRF
+    >>> from seqboost.callbacks import record_evaluation
+    >>> result = {}
+    >>> model = TreeCRF(max_iter=4, min_samples_leaf=1)
+    >>> _ = model.fit(["abab", "ba"], ["0101", "10"], callbacks=[record_evaluation(result)])
+    >>> len(result["training"]["log_likelihood"])
+    5
+    """
+    if not isinstance(eval_result, dict):
+        raise ParameterError(f"eval_result must be a dict to be filled; got a {type(eval_result).__name__}")
+
+    def record(progress: Progress) -> None:
+        eval_result.clear()
+        eval_result.update(evaluations(progress.history))
+
+    return record
+
+
+def evaluations(history: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:
+    """Return scores and accuracies of a history by data set."""
+    return {
+        part: {"log_likelihood": history[f"{name}_score"], "accuracy": history[f"{name}_accuracy"]}
+        for part, name in (("training", "train"), ("validation", "validation"))
+        if f"{name}_score" in history
+    }
+
+
+def describe(progress: Progress) -> str:
+    """Return one line about a round: of the validation sequences if there are any, else of the training sequences."""
+    part = "validation" if "validation_score" in progress.record else "train"
+    score, accuracy = progress.record[f"{part}_score"], progress.record[f"{part}_accuracy"]
+    return f"[{progress.iteration}/{progress.max_iter}] {part} log-likelihood {score:.4f} accuracy {accuracy:.4f}"
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
