@@ -60,8 +60,8 @@ def tree_crf(name: str, split: Split, choose: bool) -> Outcome:
     task = TASKS[name]
     X_train, X_test = split.X_train, split.X_test
     if name == "conll2000":
-        attributes = ([crfsuite_attributes(s) for s in X] for X in (X_train, X_test))
-        X_train, X_test, _ = indicator_rows(*attributes)
+        train, test = ([crfsuite_attributes(s) for s in X] for X in (X_train, X_test))
+        X_train, X_test, _ = indicator_rows(train, test)
     model = TreeCRF(random_state=0, **task.settings)
     chosen: dict[str, Any] = {}
     if choose and task.grid:

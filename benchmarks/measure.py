@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,13 @@ def round_seconds(
     few, many = rounds
     make(few).fit(X, y)
     best = {
-        n: min(median_seconds(lambda n=n: make(n).fit(X, y), repeats=1) for _ in range(repeats)) for n in (few, many)
+        n: min(median_seconds(partial(_fit, make, n, X, y), repeats=1) for _ in range(repeats)) for n in (few, many)
     }
     return (best[many] - best[few]) / (many - few)
+
+
+def _fit(make: Callable[[int], Any], max_iter: int, X: Any, y: Any) -> None:
+    make(max_iter).fit(X, y)
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,9 +193,9 @@ def _train_lightgbm(rows: Any, y: np.ndarray, categorical: bool, n_labels: int, 
         "objective": "multiclass", "num_class": n_labels, "num_leaves": 31, "learning_rate": 0.1, "verbosity": -1,
         "deterministic": True, "force_row_wise": True, "seed": 0, "feature_pre_filter": False,
     }  # fmt: skip
-    columns = list(range(rows.shape[1])) if categorical else "auto"
+    columns: Any = list(range(rows.shape[1])) if categorical else "auto"
     train = lgb.Dataset(rows, y, categorical_feature=columns, free_raw_data=False)
-    callbacks = [lgb.early_stopping(20, verbose=False)] if valid else []
+    callbacks: list[Any] = [lgb.early_stopping(20, verbose=False)] if valid else []
     valid_sets = [train.create_valid(*valid)] if valid else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -235,7 +235,7 @@ def lightgbm_windows(split: Split, w: int, max_rounds: int = 300) -> list[Outcom
     return outcomes
 
 
-def _by_sequence(flat: np.ndarray, y: list[np.ndarray]) -> list[np.ndarray]:
+def _by_sequence(flat: Any, y: list[np.ndarray]) -> list[np.ndarray]:
     return np.split(flat, np.cumsum([len(labels) for labels in y])[:-1])
 
 
@@ -335,7 +335,7 @@ def mcnemar(y: Sequence[np.ndarray], a: Sequence[np.ndarray], b: Sequence[np.nda
     return float(stats.binomtest(only_a, only_a + only_b).pvalue)
 
 
-def _spans(tags: Sequence[str]) -> set[tuple[str, int, int]]:
+def _spans(tags: Iterable[str]) -> set[tuple[str, int, int]]:
     """Spans (type, start, stop) of IOB2 tags; as in conlleval, an I- without its B- starts a span."""
     spans, start, kind = set(), 0, None
     for t, tag in enumerate([*tags, "O"]):
@@ -348,7 +348,7 @@ def _spans(tags: Sequence[str]) -> set[tuple[str, int, int]]:
     return spans
 
 
-def span_f1(y: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
+def span_f1(y: Sequence[Iterable[str]], predicted: Sequence[Iterable[str]]) -> float:
     """F1 of exactly matching spans."""
     n_right = n_true = n_found = 0
     for tags, found_tags in zip(y, predicted, strict=True):

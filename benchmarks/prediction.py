@@ -63,8 +63,7 @@ def main() -> None:
             speed[f"TreeCRF, {decoding}"] = n_rows / median_seconds(lambda: model.predict(many))
     peer = max(value for what, value in speed.items() if what.startswith("LightGBM"))
     rows = [
-        {"what": what, "positions/s": round(value), "× faster LightGBM": value / peer}
-        for what, value in speed.items()
+        {"what": what, "positions/s": round(value), "× faster LightGBM": value / peer} for what, value in speed.items()
     ]
     for row in rows:
         print(row)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from typing import Any
 
 import lightgbm as lgb
@@ -87,15 +88,19 @@ def naive_rounds(X: list[Any], y: list[np.ndarray], n_rounds: int) -> tuple[list
 
         start = time.perf_counter()
         for k, booster in enumerate(boosters):
-            booster.update(fobj=lambda preds, dataset, d=derivatives[k]: (d, counts))
+            booster.update(fobj=partial(_given, (derivatives[k], counts)))
         tree_seconds.append(time.perf_counter() - start)
         for k, booster in enumerate(boosters):
             # The only public way to the scores of the training rows.
-            booster.eval_train(feval=lambda preds, dataset, k=k: _keep(scores, k, preds))
+            booster.eval_train(feval=partial(_keep, scores, k))
     return tree_seconds, chain_seconds
 
 
-def _keep(scores: np.ndarray, k: int, predictions: np.ndarray) -> tuple[str, float, bool]:
+def _given(derivatives: tuple[np.ndarray, np.ndarray], *_: Any) -> tuple[np.ndarray, np.ndarray]:
+    return derivatives
+
+
+def _keep(scores: np.ndarray, k: int, predictions: np.ndarray, *_: Any) -> tuple[str, float, bool]:
     scores[:, :, k] = predictions.reshape(scores.shape[:2])
     return "kept", 0.0, True
 

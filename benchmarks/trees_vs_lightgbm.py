@@ -158,7 +158,8 @@ def main() -> None:
     parser.add_argument("--measure", nargs=2, metavar=("SIDE", "SHAPE"), help="measure one side and print JSON")
     arguments = parser.parse_args()
     if arguments.measure:
-        print(json.dumps(measure(*arguments.measure, arguments.trees)))
+        side, shape = arguments.measure
+        print(json.dumps(measure(side, shape, arguments.trees)))
         return
     rows = []
     for shape, (_, n_rows, n_columns, n_values) in SHAPES.items():

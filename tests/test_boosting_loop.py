@@ -228,9 +228,7 @@ def test_the_table_of_the_best_round_is_returned():
     shop = Workshop(False, learning_rate=1.0)
     history = History(np.arange(12) < 8, np.ones(12))
     weights = np.where(np.arange(12) < 8, 1.0, 0.0)
-    objective = Likelihood(
-        shop.labels, shop.binned.offsets, n_labels=3, order=1, joint=False, sequence_weights=weights
-    )
+    objective = Likelihood(shop.labels, shop.binned.offsets, n_labels=3, order=1, joint=False, sequence_weights=weights)
     n_fitted = int(shop.binned.offsets[8])
     tables = []
     ensemble = shop.ensemble()

@@ -27,8 +27,8 @@ def jit(function: F) -> F:
 def inner(function: F) -> F:
     """Compile a kernel that only other kernels call: without the way in from Python, which costs half its compilation.
 
-    Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. Tests reach it through a kernel of
-    their own.
+    Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. Tests reach it through a kernel
+    of their own.
     """
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
@@ -50,7 +50,7 @@ def _stamp_cache(compiled: Any, room: Path) -> None:
     Numba looks at the kernel's own file alone, but a kernel holds the code of all kernels that it calls, and those live
     in other modules of its room.
     """
-    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    cache_file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):
         cache_file._source_stamp = _room_stamp(room)
 

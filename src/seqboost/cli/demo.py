@@ -82,7 +82,7 @@ def fit_letter_windows(words: Sequence[str], labels: Labels, reach: int = 2) -> 
     def windows(word: str, position: int) -> list[str]:
         padded = " " * reach + word + " " * reach
         gap = position + reach + 1
-        return [f"{padded[gap - size:gap]}|{padded[gap:gap + size]}" for size in range(reach, -1, -1)]
+        return [f"{padded[gap - size : gap]}|{padded[gap : gap + size]}" for size in range(reach, -1, -1)]
 
     for word, word_labels in zip(words, labels, strict=True):
         for position, label in enumerate(word_labels):
@@ -127,7 +127,7 @@ def example_table(words: Sequence[str], truth: Labels, predicted: Labels, probab
     for column in ("model", "patterns", "break after"):
         table.add_column(column)
     for word, correct, found, probability in zip(words, truth, predicted, probabilities, strict=True):
-        chances = "  ".join(f"{word[:i + 1]}· {p:.0%}" for i, p in enumerate(probability) if p >= 0.05)
+        chances = "  ".join(f"{word[: i + 1]}· {p:.0%}" for i, p in enumerate(probability) if p >= 0.05)
         style = "green" if np.array_equal(correct, found) else "red"
         table.add_row(Text(hyphenate(word, found), style=style), hyphenate(word, correct), chances or "nowhere")
     return table
