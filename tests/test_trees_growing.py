@@ -75,6 +75,21 @@ def test_all_kinds_of_splits_occur():
     assert kinds == {DENSE, SPARSE, LAG}
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_common_wide_categories_leave_rare_ones_from_either_end(sign):
+    """Rare categories stay with those in the middle, whichever end of the order the odd one stands at."""
+    case = random_case(
+        0, order=0, n_labels=1, lengths=(90,), columns=(), window=(), slots=((SUBSET, 40, 0),), sparse_window=(0,)
+    )
+    slot = np.concatenate([np.repeat([7, 20, 33], [20, 25, 30]), np.arange(15)])  # three common ones, fifteen rare
+    case.sparse.indices[case.sparse.indptr[case.sparse.padded_row]] = slot
+    gradient = np.where(slot == 20, sign, 0.0)[:, None]
+    case = case.with_derivatives(gradient, np.ones((90, 1)))
+    tree = assert_same(case, LIMITS._replace(max_leaf_nodes=2))
+    assert left_values(tree, 0) == {20}
+    assert tree.leaf_rows.tolist() == [25, 65]
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "shape",

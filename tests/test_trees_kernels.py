@@ -9,9 +9,9 @@ import pytest
 from kernels import from_python
 from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case
 
-from seqboost.trees import fixedpoint, histogram, partition, splitting
+from seqboost.trees import fixedpoint, histogram, ordering, partition
+from seqboost.trees.buffers import FITTED, SIZE, SLOT, START, G, H
 from seqboost.trees.fixedpoint import ROW_BITS, Scales, choose_scales, quantise, totals
-from seqboost.trees.grower import FITTED, SIZE, SLOT, START, G, H
 
 add_contexts, row_sums = map(from_python, (fixedpoint.add_contexts, fixedpoint.row_sums))
 add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts = (
@@ -22,7 +22,7 @@ copy_part, divide, keep_types, mark_dense, mark_sparse, regrown = (
     from_python(getattr(partition, name))
     for name in ("copy_part", "divide", "keep_types", "mark_dense", "mark_sparse", "regrown")
 )
-_sort, order_categories = map(from_python, (splitting._sort, splitting.order_categories))
+order_categories, sort = map(from_python, (ordering.order_categories, ordering.sort))
 
 
 @pytest.fixture
@@ -334,7 +334,7 @@ def test_sort_by_key_then_value(rng, n):
     for keys in (rng.normal(size=n), rng.integers(3, size=n).astype(float)):
         order = rng.permutation(n).astype(np.int64)
         expected = [v for _, v in sorted(zip(keys.tolist(), order.tolist(), strict=True))]
-        _sort(keys, order, n)
+        sort(keys, order, n)
         assert order.tolist() == expected
         assert (np.diff(keys) >= 0).all()
 
@@ -349,7 +349,7 @@ def test_categories_in_order_of_their_means(rng):
     histogram[5::2] = (np.round(h * scales.curvature).astype(np.int64) << scales.count_bits) + count
     keys, order = np.empty(n), np.empty(n, dtype=np.int64)
     for min_rows in (1, 5):
-        n_found = order_categories(histogram, 2, n, min_rows, scales, 0.5, keys, order)
+        n_found = order_categories(histogram, 2, n, min_rows, scales, 0.5, (keys, order))
         held = [v for v in range(n) if count[v] >= min_rows]
         assert order[:n_found].tolist() == sorted(held, key=lambda v: g[v] / (h[v] + 0.5))
 

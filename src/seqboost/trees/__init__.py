@@ -1,9 +1,9 @@
 """Trees: bin codes and derivatives in, one :class:`Tree` out."""
 
+from seqboost.trees.criterion import Limits
 from seqboost.trees.growing import Partition, TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.space import Space, context_space
-from seqboost.trees.splitting import Limits
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
 
 __all__ = [

@@ -4,8 +4,8 @@ A cell (t, c) has gradient Δ and curvature h; they enter all sums as
 
     q(Δ) = ⌊Δ·2^a + ½⌋          q(h) = ⌊h·2^b + ½⌋
 
-with the largest powers of two for which a row's sum over contexts fits 30 bits and all sums together fit an int64 beside
-the count of positions (``count_bits``).
+with the largest powers of two for which a row's sum over contexts fits 30 bits and all sums together fit an int64
+beside the count of positions (``count_bits``).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqboost._jit import inner, jit, reassociating
+from seqboost.trees.space import Space
 
 __all__ = ["Scales", "add_contexts", "choose_scales", "quantise", "row_sums", "totals"]
 
@@ -32,11 +34,11 @@ class Scales(NamedTuple):
 
 @reassociating
 def totals(
-    gradient,  # IN (n_rows, n_contexts) float32
-    hessian,  # IN (n_rows, n_contexts) float32
-    rows,  # IN int32
-    n_fitted,  # IN the first so many rows count
-):
+    gradient: NDArray[np.float32],  # IN (n_rows, n_contexts)
+    hessian: NDArray[np.float32],  # IN (n_rows, n_contexts)
+    rows: NDArray[np.int32],  # IN positions
+    n_fitted: int,  # IN the first so many rows count
+) -> tuple[float, float, float]:
     """Return max_t Σ_c |Δ|, max_t Σ_c h and Σ_t Σ_c h: what the scales depend on."""
     largest_gradient = np.float32(0.0)
     largest_hessian = np.float32(0.0)
@@ -48,10 +50,10 @@ def totals(
         for c in range(gradient.shape[1]):
             sum_gradient += abs(gradient[i, c])
             sum_hessian += hessian[i, c]
-        total += sum_hessian
+        total += float(sum_hessian)
         largest_gradient = max(largest_gradient, sum_gradient)
         largest_hessian = max(largest_hessian, sum_hessian)
-    return largest_gradient, largest_hessian, total
+    return float(largest_gradient), float(largest_hessian), total
 
 
 def choose_scales(largest_gradient: float, largest_hessian: float, total_hessian: float, n_rows: int) -> Scales:
@@ -69,11 +71,11 @@ def _exponent(x: float) -> int:
 
 @jit
 def quantise(
-    gradient,  # IN (n_rows, n_contexts) float32
-    hessian,  # IN (n_rows, n_contexts) float32
-    scales,  # IN Scales
-    cells,  # OUT (n_rows, 2 * n_contexts) int32: a row's gradients, then its curvatures
-):
+    gradient: NDArray[np.float32],  # IN (n_rows, n_contexts)
+    hessian: NDArray[np.float32],  # IN (n_rows, n_contexts)
+    scales: Scales,
+    cells: NDArray[np.int32],  # OUT (n_rows, 2 * n_contexts) a row's gradients, then its curvatures
+) -> None:
     """Write a label's derivatives in fixed point."""
     n_contexts = gradient.shape[1]
     a, b, half = np.float32(scales.gradient), np.float32(scales.curvature), np.float32(0.5)
@@ -86,15 +88,15 @@ def quantise(
 
 @inner
 def row_sums(
-    cells,  # IN (n_rows, 2 * n_contexts) int32
-    mask,  # IN (n_extended,) int32: −1 for the node's contexts, 0 for others
-    space,  # IN Space
-    rows,  # IN int32
-    row_gradient,  # OUT int32 Σ_c q(Δ) over the node's contexts
-    row_curvature,  # OUT int32 Σ_c q(h)
-    first,  # IN the part of the three arrays above
-    last,  # IN
-):
+    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts)
+    mask: NDArray[np.int32],  # IN (n_extended,) −1 for the node's contexts, 0 for others
+    space: Space,
+    rows: NDArray[np.int32],  # IN positions
+    row_gradient: NDArray[np.int32],  # OUT Σ_c q(Δ) over the node's contexts
+    row_curvature: NDArray[np.int32],  # OUT Σ_c q(h)
+    first: int,  # IN the part of the three arrays above
+    last: int,  # IN
+) -> None:
     """Sum the fixed-point derivatives of rows over the contexts of a node."""
     order = space.base.size - 1
     n_contexts = cells.shape[1] // 2
@@ -113,13 +115,13 @@ def row_sums(
 
 @inner
 def add_contexts(
-    cells,  # IN (n_rows, 2 * n_contexts) int32
-    space,  # IN Space
-    rows,  # IN int32
-    first,  # IN
-    last,  # IN
-    sums,  # OUT (2, n_extended) int64: sums of gradient and of curvature per extended context
-):
+    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts)
+    space: Space,
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    sums: NDArray[np.int64],  # OUT (2, n_extended) sums of gradient and of curvature per extended context
+) -> None:
     """Sum rows per extended context."""
     order = space.base.size - 1
     n_contexts = cells.shape[1] // 2

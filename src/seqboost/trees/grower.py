@@ -1,8 +1,8 @@
 """Growing one tree, best split first, on the product space rows × contexts.
 
 A node is a set of positions times a set of contexts and stays one: a window test divides its positions, a lag test its
-contexts. So a node needs its positions' derivatives summed over its contexts only once, histograms over positions alone,
-and the sums per context for the lag tests::
+contexts. So a node needs its positions' derivatives summed over its contexts only once, histograms over positions
+alone, and the sums per context for the lag tests::
 
     root ──► sums over all contexts ──► histogram ──► best split
       │
@@ -13,77 +13,40 @@ and the sums per context for the lag tests::
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inlined, inner, jit
-from seqboost.trees.fixedpoint import add_contexts, row_sums
-from seqboost.trees.histogram import add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts
-from seqboost.trees.partition import divide, keep_types, mark_dense, mark_sparse, regrown
-from seqboost.trees.splitting import SplitRule, best_split, left_values
+from seqboost.trees.buffers import DEPTH, FITTED, SIZE, SLOT, START, G, H, Leaves, Scratch, Segments, Splits
+from seqboost.trees.children import measure, split_contexts, split_rows
+from seqboost.trees.criterion import Limits, Node, SplitRule
+from seqboost.trees.fixedpoint import Scales, add_contexts, row_sums
+from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.integers import int64
+from seqboost.trees.leftsets import left_values
+from seqboost.trees.partition import regrown
+from seqboost.trees.space import Space
+from seqboost.trees.splitting import best_split
 from seqboost.trees.tree import DENSE, LAG
 
-__all__ = ["Leaves", "Scratch", "Splits", "grow_tree"]
-
-# Constants are handed on as int64: numba would compile a callee anew for every literal.
-I = np.int64
-
-# Columns of Leaves.state.
-START, SIZE, FITTED, DEPTH, SLOT, G, H, N_STATE = range(8)
-
-
-class Leaves(NamedTuple):
-    """Open and finished leaves; leaf number = first index. The left child of a split keeps its parent's number."""
-
-    state: NDArray[np.int64]  # (max_leaves, N_STATE) segment, positions, depth, row of ``histogram``, sums
-    mask: NDArray[np.int32]  # (max_leaves, n_extended) −1: the leaf holds this context
-    type_rows: NDArray[np.int64]  # (max_leaves, order + 1) fitted positions of each type
-    contexts: NDArray[np.int64]  # (max_leaves, 2, n_extended) sums of gradient and curvature per context
-    histogram: NDArray[np.int64]  # (max_leaves, 2 * n_cells)
-    rule: NDArray[np.float64]  # (max_leaves, 5) SplitRule; gain < 0: no split
-
-
-class Splits(NamedTuple):
-    """The tree so far, as in :class:`~seqboost.trees.tree.Tree`."""
-
-    kind: NDArray[np.uint8]
-    feature: NDArray[np.int32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    gain: NDArray[np.float32]
-    n_rows: NDArray[np.int32]
-    word_start: NDArray[np.int32]
-    words: NDArray[np.uint64]
-    parent: NDArray[np.int64]  # (max_leaves,) split above a leaf, −1 for the root
-
-
-class Scratch(NamedTuple):
-    """Buffers of one thread."""
-
-    keys: NDArray[np.float64]  # (max_values,)
-    order: NDArray[np.int64]  # (max_values,)
-    left: NDArray[np.bool_]  # (max_values,)
-    drawn: NDArray[np.bool_]  # (n_window_features,)
-    shuffled: NDArray[np.int64]  # (n_window_features,)
-    random: NDArray[np.uint64]  # (1,) state of the generator
-    goes_left: NDArray[np.bool_]  # (n_rows,)
-    spare: NDArray[np.int32]  # (3, n_rows)
+__all__ = ["grow_tree"]
 
 
 @inner
-def _next_random(state, bound):
+def _next_random(
+    state: NDArray[np.uint64],  # IN/OUT (1,)
+    bound: int,  # IN
+) -> int:
     """Return a random number below ``bound`` (SplitMix64) and move the state on."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.int64((z ^ (z >> np.uint64(31))) % np.uint64(bound))
+    return int64((z ^ (z >> np.uint64(31))) % np.uint64(bound))
 
 
 @inner
-def _draw_features(scratch, n_drawn):
+def _draw_features(scratch: Scratch, n_drawn: int) -> None:
     """Draw the window features that the next node may use (without replacement)."""
     drawn, shuffled = scratch.drawn, scratch.shuffled
     n = drawn.size
@@ -99,7 +62,7 @@ def _draw_features(scratch, n_drawn):
 
 
 @inlined
-def _node(leaves, leaf, limits, scales):
+def _node(leaves: Leaves, leaf: int, limits: Limits, scales: Scales) -> Node:
     """Return (G, H, n, G²/(H+λ)) of a leaf."""
     g = leaves.state[leaf, G] / scales.gradient
     h = leaves.state[leaf, H] / scales.curvature
@@ -107,7 +70,16 @@ def _node(leaves, leaf, limits, scales):
 
 
 @inlined
-def _find(dense, sparse, space, limits, scales, leaves, leaf, scratch):
+def _find(
+    dense: DenseColumns,
+    sparse: SparseColumns,
+    space: Space,
+    limits: Limits,
+    scales: Scales,
+    leaves: Leaves,
+    leaf: int,
+    scratch: Scratch,
+) -> None:
     """Find and store the best split of a leaf."""
     stored = leaves.rule[leaf]
     stored[0] = -1.0
@@ -124,7 +96,10 @@ def _find(dense, sparse, space, limits, scales, leaves, leaf, scratch):
 
 
 @inlined
-def _best_leaf(rule, n_leaves):
+def _best_leaf(
+    rule: NDArray[np.float64],  # IN (max_leaves, 5)
+    n_leaves: int,  # IN
+) -> int:
     """Return the leaf with the largest gain, −1 if none can be split."""
     best = -1
     gain = 0.0
@@ -135,7 +110,17 @@ def _best_leaf(rule, n_leaves):
 
 
 @inlined
-def _record(splits, number, leaf, other, rule, feature, left, n_values, n_rows):
+def _record(
+    splits: Splits,
+    number: int,
+    leaf: int,
+    other: int,
+    rule: SplitRule,
+    feature: int,
+    left: NDArray[np.bool_],  # IN (max_values,)
+    n_values: int,
+    n_rows: int,
+) -> None:
     """Write split ``number``, which turned ``leaf`` into itself (left) and ``other`` (right), into the tree."""
     splits.kind[number] = rule.kind
     splits.feature[number] = feature
@@ -161,144 +146,19 @@ def _record(splits, number, leaf, other, rule, feature, left, n_values, n_rows):
     splits.word_start[number + 1] = first + n_words
 
 
-@inner
-def _measure(dense, sparse, space, scales, leaves, leaf, rows, gradient, curvature, wants_histogram):
-    """Compute a leaf's sums, its positions by type and, if wanted, its histogram from its rows."""
-    first = leaves.state[leaf, START]
-    last = first + leaves.state[leaf, FITTED]
-    g = np.int64(0)
-    h = np.int64(0)
-    types = leaves.type_rows[leaf]
-    for j in range(types.size):
-        types[j] = 0
-    for p in range(first, last):
-        g += gradient[p]
-        h += curvature[p]
-        types[space.row_type[rows[p]]] += 1
-    leaves.state[leaf, G] = g
-    leaves.state[leaf, H] = h
-    if wants_histogram:
-        histogram = leaves.histogram[leaves.state[leaf, SLOT]]
-        clear(histogram)
-        add_dense(dense, rows, gradient, curvature, first, last, scales.count_bits, histogram)
-        if sparse.kind.size > 0:
-            n_dense_cells = dense.cell_start[dense.cell_start.size - 1]
-            add_sparse(sparse, n_dense_cells, rows, gradient, curvature, first, last, scales.count_bits, histogram)
-
-
 @inlined
-def _subtract_small(leaves, large, small, wants_histogram):
-    """Turn the parent's sums, which ``large`` holds, into its own: parent − small."""
-    leaves.state[large, G] -= leaves.state[small, G]
-    leaves.state[large, H] -= leaves.state[small, H]
-    for j in range(leaves.type_rows.shape[1]):
-        leaves.type_rows[large, j] -= leaves.type_rows[small, j]
-    if wants_histogram:
-        subtract(leaves.histogram[leaves.state[large, SLOT]], leaves.histogram[leaves.state[small, SLOT]])
-        for e in range(leaves.mask.shape[1]):
-            leaves.contexts[large, 0, e] -= leaves.contexts[small, 0, e]
-            leaves.contexts[large, 1, e] -= leaves.contexts[small, 1, e]
-
-
-@inlined
-def _split_rows(
-    dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, wants_histogram
-):  # fmt: skip
-    """Divide the positions of ``leaf``: its left part stays ``leaf``, its right part becomes ``other``."""
-    rows, gradient, curvature = segments
-    state = leaves.state
-    start, size, fitted = state[leaf, START], state[leaf, SIZE], state[leaf, FITTED]
-    goes_left = scratch.goes_left
-    if rule.kind == DENSE:
-        mark_dense(dense, rule.feature, scratch.left, rows, start, start + size, goes_left)
-    else:
-        mark_sparse(sparse, rule.feature, scratch.left, rows, start, start + size, goes_left)
-    n_left, n_left_fitted = divide(
-        goes_left, rows, gradient, curvature, start, fitted, start + size, scratch.spare
-    )
-    n_right_fitted = fitted - n_left_fitted
-    state[leaf, SIZE], state[leaf, FITTED] = n_left, n_left_fitted
-    state[other, START], state[other, SIZE], state[other, FITTED] = start + n_left, size - n_left, n_right_fitted
-    for e in range(leaves.mask.shape[1]):
-        leaves.mask[other, e] = leaves.mask[leaf, e]
-        leaves.contexts[other, 0, e] = leaves.contexts[leaf, 0, e]
-        leaves.contexts[other, 1, e] = leaves.contexts[leaf, 1, e]
-    for j in range(leaves.type_rows.shape[1]):
-        leaves.type_rows[other, j] = leaves.type_rows[leaf, j]
-    state[other, G], state[other, H] = state[leaf, G], state[leaf, H]
-    small, large = (leaf, other) if n_left_fitted <= n_right_fitted else (other, leaf)
-    if small == leaf:  # the parent's histogram goes to the large child
-        state[leaf, SLOT], state[other, SLOT] = state[other, SLOT], state[leaf, SLOT]
-    _measure(dense, sparse, space, scales, leaves, I(small), rows, gradient, curvature, wants_histogram)
-    if wants_histogram and leaves.mask.shape[1] > 1:
-        first, last = state[small, START], state[small, START] + state[small, FITTED]
-        add_contexts(cells, space, rows, first, last, leaves.contexts[small])
-    _subtract_small(leaves, large, small, wants_histogram)
-
-
-@inlined
-def _types_with_context(space, mask):
-    """Return which types of rows have a context in ``mask``."""
-    has = np.zeros(space.base.size, dtype=np.bool_)
-    for e in range(mask.size):
-        if mask[e] != 0:
-            has[space.type_of[e]] = True
-    return has
-
-
-@inlined
-def _share_contexts(space, leaves, leaf, other, rule, left):
-    """Divide the contexts of ``leaf`` between it and ``other``."""
-    for e in range(leaves.mask.shape[1]):
-        goes_left = left[space.lag_label[rule.feature, e]]
-        was = leaves.mask[leaf, e]
-        leaves.mask[leaf, e] = was if goes_left else 0
-        leaves.mask[other, e] = 0 if goes_left else was
-        leaves.contexts[other, 0, e] = leaves.contexts[leaf, 0, e]
-        leaves.contexts[other, 1, e] = leaves.contexts[leaf, 1, e]
-
-
-@inlined
-def _split_contexts(
-    dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, wants_histogram
-):  # fmt: skip
-    """Divide the contexts of ``leaf``; the segment of ``other`` lies at its START, with room for a copy of the rows."""
-    rows, gradient, curvature = segments
-    state = leaves.state
-    start, size, fitted = state[leaf, START], state[leaf, SIZE], state[leaf, FITTED]
-    there = state[other, START]
-    _share_contexts(space, leaves, leaf, other, rule, scratch.left)
-    for p in range(size):
-        rows[there + p] = rows[start + p]
-        gradient[there + p] = gradient[start + p]
-        curvature[there + p] = curvature[start + p]
-    row_sums(cells, leaves.mask[leaf], space, rows, gradient, curvature, start, start + fitted)
-    for p in range(fitted):
-        gradient[there + p] -= gradient[start + p]
-        curvature[there + p] -= curvature[start + p]
-    has_left = _types_with_context(space, leaves.mask[leaf])
-    left_histogram = leaves.histogram[state[leaf, SLOT]]
-    for p in range(start, start + fitted):
-        if wants_histogram and not has_left[space.row_type[rows[p]]]:
-            remove_counts(dense, sparse, rows[p], left_histogram)
-    state[leaf, SIZE], state[leaf, FITTED] = keep_types(
-        space.row_type, has_left, rows, gradient, curvature, start, size, fitted
-    )
-    has_right = _types_with_context(space, leaves.mask[other])
-    state[other, SIZE], state[other, FITTED] = keep_types(
-        space.row_type, has_right, rows, gradient, curvature, there, size, fitted
-    )
-    _measure(dense, sparse, space, scales, leaves, I(other), rows, gradient, curvature, wants_histogram)
-    if wants_histogram:
-        subtract_contexts(left_histogram, leaves.histogram[state[other, SLOT]], scales.count_bits)
-    state[leaf, G] -= state[other, G]
-    state[leaf, H] -= state[other, H]
-    for j in range(leaves.type_rows.shape[1]):
-        leaves.type_rows[leaf, j] = leaves.type_rows[leaf, j] if has_left[j] else 0
-
-
-@inlined
-def _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leaves, splits):
+def _plant(
+    dense: DenseColumns,
+    sparse: SparseColumns,
+    space: Space,
+    scales: Scales,
+    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts)
+    n_fitted: int,
+    n_rows: int,
+    segments: Segments,
+    leaves: Leaves,
+    splits: Splits,
+) -> None:
     """Make the root."""
     rows, gradient, curvature = segments
     state = leaves.state
@@ -307,35 +167,35 @@ def _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leav
         state[leaf, SLOT] = leaf
     for e in range(leaves.mask.shape[1]):
         leaves.mask[0, e] = -1
-    row_sums(cells, leaves.mask[0], space, rows, gradient, curvature, I(0), n_fitted)
+    row_sums(cells, leaves.mask[0], space, rows, gradient, curvature, int64(0), n_fitted)
     if leaves.mask.shape[1] > 1:
-        add_contexts(cells, space, rows, I(0), n_fitted, leaves.contexts[0])
-    _measure(dense, sparse, space, scales, leaves, I(0), rows, gradient, curvature, np.bool_(True))
+        add_contexts(cells, space, rows, int64(0), n_fitted, leaves.contexts[0])
+    measure(dense, sparse, space, scales, leaves, int64(0), rows, gradient, curvature, np.bool_(True))
     splits.parent[0] = -1
     splits.word_start[0] = 0
 
 
 @jit
 def grow_tree(
-    dense,  # IN DenseColumns
-    sparse,  # IN SparseColumns
-    space,  # IN Space
-    limits,  # IN Limits
-    scales,  # IN Scales
-    cells,  # IN (n_rows, 2 * n_contexts) int32: a row's gradients, then its curvatures, in fixed point
-    n_fitted,  # IN the first so many rows of the segments are fitted; the rest ride along
-    n_rows,  # IN
-    segments,  # IN/OUT (rows, gradient, curvature) int32: rows filled
-    leaves,  # OUT Leaves
-    splits,  # OUT Splits
-    scratch,  # Scratch
-):
+    dense: DenseColumns,
+    sparse: SparseColumns,
+    space: Space,
+    limits: Limits,
+    scales: Scales,
+    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts) a row's gradients, then its curvatures, in fixed point
+    n_fitted: int,  # IN the first so many rows of the segments are fitted; the rest ride along
+    n_rows: int,  # IN
+    segments: Segments,  # IN/OUT rows filled
+    leaves: Leaves,  # OUT
+    splits: Splits,  # OUT
+    scratch: Scratch,
+) -> tuple[int, Segments]:
     """Grow a tree; return its number of leaves and the segments (which may have moved to larger arrays)."""
     _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leaves, splits)
     state = leaves.state
     used = n_rows
-    n_leaves = I(1)
-    newest = (I(0), I(-1))
+    n_leaves = int64(1)
+    newest = (int64(0), int64(-1))
     while True:
         for leaf in newest:
             if leaf >= 0:
@@ -344,7 +204,7 @@ def grow_tree(
         if leaf < 0 or n_leaves == limits.max_leaf_nodes:
             break
         r = leaves.rule[leaf]
-        rule = SplitRule(r[0], np.int64(r[1]), np.int64(r[2]), np.int64(r[3]), np.int64(r[4]))
+        rule = SplitRule(r[0], int64(r[1]), int64(r[2]), int64(r[3]), int64(r[4]))
         other = n_leaves
         n_leaves += 1
         n_values = left_values(
@@ -354,7 +214,7 @@ def grow_tree(
         )  # fmt: skip
         feature = rule.feature
         if rule.kind == DENSE:
-            feature = np.int64(dense.feature[rule.feature])
+            feature = int64(dense.feature[rule.feature])
         if rule.kind == LAG:
             feature = rule.feature + 1
         _record(splits, other - 1, leaf, other, rule, feature, scratch.left, n_values, state[leaf, FITTED])
@@ -367,14 +227,14 @@ def grow_tree(
             )  # fmt: skip
             state[other, START] = used
             used = needed
-            _split_contexts(
+            split_contexts(
                 dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
             )
         else:
-            _split_rows(
+            split_rows(
                 dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
             )
         state[leaf, DEPTH] += 1
         state[other, DEPTH] = state[leaf, DEPTH]
-        newest = (I(-1), I(-1)) if is_last else (I(leaf), I(other))
+        newest = (int64(-1), int64(-1)) if is_last else (int64(leaf), int64(other))
     return n_leaves, segments

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import jit
+from seqboost.trees.buffers import FITTED, N_STATE, SIZE, START, G, H, Leaves, Scratch, Segments, Splits
+from seqboost.trees.criterion import Limits
 from seqboost.trees.fixedpoint import choose_scales, quantise, totals
-from seqboost.trees.grower import FITTED, N_STATE, SIZE, START, G, H, Leaves, Scratch, Splits, grow_tree
+from seqboost.trees.grower import grow_tree
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.space import Space
-from seqboost.trees.splitting import Limits
 from seqboost.trees.tree import Tree
 
 __all__ = ["Partition", "TreeGrower"]
@@ -23,15 +24,15 @@ LeafValue = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.floa
 
 @jit
 def _add_values(
-    space,  # IN Space
-    rows,  # IN positions, leaf by leaf
-    start,  # IN (n_leaves,) int64
-    size,  # IN (n_leaves,) int64
-    mask,  # IN (n_leaves, n_extended) int32
-    value,  # IN (n_leaves,) float32
-    old,  # IN (n_rows, n_contexts) float32
-    new,  # OUT (n_rows, n_contexts) float32
-):
+    space: Space,
+    rows: NDArray[np.int32],  # IN positions, leaf by leaf
+    start: NDArray[np.int64],  # IN (n_leaves,)
+    size: NDArray[np.int64],  # IN (n_leaves,)
+    mask: NDArray[np.int32],  # IN (n_leaves, n_extended)
+    value: NDArray[np.float32],  # IN (n_leaves,)
+    old: NDArray[np.float32],  # IN (n_rows, n_contexts)
+    new: NDArray[np.float32],  # OUT (n_rows, n_contexts)
+) -> None:
     """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf."""
     n_contexts = old.shape[1]
     order = space.base.size - 1
@@ -114,8 +115,10 @@ class TreeGrower:
             rule=np.zeros((n, 5)),
         )
         self._splits = Splits(
-            np.zeros(n, dtype=np.uint8),
-            *(np.zeros(n, dtype=np.int32) for _ in range(3)),
+            kind=np.zeros(n, dtype=np.uint8),
+            feature=np.zeros(n, dtype=np.int32),
+            left=np.zeros(n, dtype=np.int32),
+            right=np.zeros(n, dtype=np.int32),
             gain=np.zeros(n, dtype=np.float32),
             n_rows=np.zeros(n, dtype=np.int32),
             word_start=np.zeros(n + 1, dtype=np.int32),
@@ -132,7 +135,9 @@ class TreeGrower:
             goes_left=np.empty(n_rows, dtype=np.bool_),
             spare=np.empty((3, n_rows), dtype=np.int32),
         )
-        self._segments = tuple(np.empty(n_rows, dtype=np.int32) for _ in range(3))
+        self._segments: Segments = (
+            np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32),
+        )  # fmt: skip
         self._cells = np.empty((n_rows, 2 * n_contexts), dtype=np.int32)
 
     def grow(
@@ -164,7 +169,8 @@ class TreeGrower:
         tree : Tree
         partition : Partition
         """
-        scales = choose_scales(*totals(gradient, hessian, rows, n_fitted), n_fitted)
+        largest_gradient, largest_hessian, total = totals(gradient, hessian, rows, n_fitted)
+        scales = choose_scales(largest_gradient, largest_hessian, total, n_fitted)
         quantise(gradient, hessian, scales, self._cells)
         self._scratch.random[0] = seed
         self._segments[0][: rows.size] = rows

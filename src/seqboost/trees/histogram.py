@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 
 from seqboost._jit import inner
 
-__all__ = ["DenseColumns", "SparseColumns", "add_dense", "add_sparse", "clear", "subtract", "subtract_contexts"]
+__all__ = [
+    "DenseColumns",
+    "SparseColumns",
+    "add_dense",
+    "add_sparse",
+    "clear",
+    "remove_counts",
+    "subtract",
+    "subtract_contexts",
+]
 
 
 class DenseColumns(NamedTuple):
@@ -58,15 +67,15 @@ class SparseColumns(NamedTuple):
 
 @inner
 def add_dense(
-    dense,  # IN DenseColumns
-    rows,  # IN positions, int32
-    gradient,  # IN int32, fixed point
-    curvature,  # IN int32, fixed point
-    first,  # IN the part of the three arrays above
-    last,  # IN
-    count_bits,  # IN s
-    histogram,  # IN/OUT (2 * n_cells,) int64
-):
+    dense: DenseColumns,
+    rows: NDArray[np.int32],  # IN positions
+    gradient: NDArray[np.int32],  # IN fixed point
+    curvature: NDArray[np.int32],  # IN fixed point
+    first: int,  # IN the part of the three arrays above
+    last: int,  # IN
+    count_bits: int,  # IN s
+    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
+) -> None:
     """Add positions to the cells of the dense features: each row is one slice of codes per run.
 
     Rows are taken two at a time: their cells rarely coincide, so the processor can work on both at once.
@@ -95,25 +104,25 @@ def add_dense(
                 histogram[b1 + one] += h1
                 f += one
     for p in range(last_pair, last):
-        start = address[rows[p]]
-        for f in range(displacement.size):
-            b = np.uint64(cell_start[f] + codes[np.uint64(start + displacement[f])]) << one
+        start0 = address[rows[p]]
+        for q in range(displacement.size):
+            b = np.uint64(cell_start[q] + codes[np.uint64(start0 + displacement[q])]) << one
             histogram[b] += np.int64(gradient[p])
             histogram[b + one] += (np.int64(curvature[p]) << count_bits) + 1
 
 
 @inner
 def add_sparse(
-    sparse,  # IN SparseColumns
-    n_dense_cells,  # IN
-    rows,  # IN positions, int32
-    gradient,  # IN int32, fixed point
-    curvature,  # IN int32, fixed point
-    first,  # IN
-    last,  # IN
-    count_bits,  # IN s
-    histogram,  # IN/OUT (2 * n_cells,) int64
-):
+    sparse: SparseColumns,
+    n_dense_cells: int,  # IN
+    rows: NDArray[np.int32],  # IN positions
+    gradient: NDArray[np.int32],  # IN fixed point
+    curvature: NDArray[np.int32],  # IN fixed point
+    first: int,  # IN
+    last: int,  # IN
+    count_bits: int,  # IN s
+    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
+) -> None:
     """Add positions to the cells of the slots they carry: the cost is the number of entries."""
     padded_row, indptr, indices, offset = sparse.padded_row, sparse.indptr, sparse.indices, sparse.offset
     n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
@@ -133,7 +142,9 @@ def add_sparse(
 
 
 @inner
-def clear(histogram):
+def clear(
+    histogram: NDArray[np.int64],  # OUT (2 * n_cells,)
+) -> None:
     """Set all cells to zero."""
     for b in range(histogram.size):
         histogram[b] = 0
@@ -141,9 +152,9 @@ def clear(histogram):
 
 @inner
 def subtract(
-    parent,  # IN/OUT (2 * n_cells,) int64, becomes the sibling
-    child,  # IN (2 * n_cells,) int64
-):
+    parent: NDArray[np.int64],  # IN/OUT (2 * n_cells,) becomes the sibling
+    child: NDArray[np.int64],  # IN (2 * n_cells,)
+) -> None:
     """Turn a parent's histogram into that of the other child of a split of rows."""
     for b in range(parent.size):
         parent[b] -= child[b]
@@ -151,10 +162,10 @@ def subtract(
 
 @inner
 def subtract_contexts(
-    parent,  # IN/OUT (2 * n_cells,) int64, becomes the sibling
-    child,  # IN (2 * n_cells,) int64
-    count_bits,  # IN s
-):
+    parent: NDArray[np.int64],  # IN/OUT (2 * n_cells,) becomes the sibling
+    child: NDArray[np.int64],  # IN (2 * n_cells,)
+    count_bits: int,  # IN s
+) -> None:
     """Turn a parent's histogram into that of the other child of a split of contexts.
 
     Both children hold the same positions, so the numbers of positions stay; only gradients and curvatures are shared
@@ -167,11 +178,11 @@ def subtract_contexts(
 
 @inner
 def remove_counts(
-    dense,  # IN DenseColumns
-    sparse,  # IN SparseColumns
-    row,  # IN a position
-    histogram,  # IN/OUT (2 * n_cells,) int64
-):
+    dense: DenseColumns,
+    sparse: SparseColumns,
+    row: int,  # IN a position
+    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
+) -> None:
     """Take one position out of the counts (its derivatives are zero there already)."""
     for f in range(dense.displacement.size):
         b = dense.cell_start[f] + dense.codes[dense.address[row] + dense.displacement[f]]

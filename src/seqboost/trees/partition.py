@@ -1,7 +1,7 @@
 """Rows of the nodes: dividing a node's positions between its children.
 
-Every node owns a segment of three parallel arrays (positions, gradients, curvatures). In each segment the positions that
-the tree is fitted to come first, in rising order, then those that only ride along (held-out sequences)::
+Every node owns a segment of three parallel arrays (positions, gradients, curvatures). In each segment the positions
+that the tree is fitted to come first, in rising order, then those that only ride along (held-out sequences)::
 
     [ fitted ........ | riders .... ][ fitted ... | riders . ] ...
       node 0                           node 1
@@ -13,24 +13,37 @@ node's positions; the right child's go to the end of the arrays.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqboost._jit import inner
+from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.integers import int64
 
 __all__ = ["copy_part", "divide", "keep_types", "mark_dense", "mark_sparse", "regrown"]
 
 
 @inner
-def regrown(array, used, needed):
+def regrown(
+    array: NDArray[np.int32],  # IN
+    used: int,  # IN
+    needed: int,  # IN
+) -> NDArray[np.int32]:
     """Return an array with room for ``needed`` entries, the first ``used`` kept."""
     if needed <= array.size:
         return array
     larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
-    copy_part(array, np.int64(0), larger, np.int64(0), used)
+    copy_part(array, int64(0), larger, int64(0), used)
     return larger
 
 
 @inner
-def copy_part(source, source_start, target, target_start, n):
+def copy_part(
+    source: NDArray[np.int32],  # IN
+    source_start: int,  # IN
+    target: NDArray[np.int32],  # OUT
+    target_start: int,  # IN
+    n: int,  # IN
+) -> None:
     """Copy ``n`` entries."""
     for p in range(n):
         target[target_start + p] = source[source_start + p]
@@ -38,14 +51,14 @@ def copy_part(source, source_start, target, target_start, n):
 
 @inner
 def mark_dense(
-    dense,  # IN DenseColumns
-    feature,  # IN place in DenseColumns
-    left,  # IN (max_values,) bool
-    rows,  # IN
-    first,  # IN
-    last,  # IN
-    goes_left,  # OUT (last - first,) bool
-):
+    dense: DenseColumns,
+    feature: int,  # IN place in DenseColumns
+    left: NDArray[np.bool_],  # IN (max_values,)
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    goes_left: NDArray[np.bool_],  # OUT (last - first,)
+) -> None:
     """Tell which positions go left by the code of a dense feature."""
     codes, address = dense.codes, dense.address
     displacement = dense.displacement[feature]
@@ -55,14 +68,14 @@ def mark_dense(
 
 @inner
 def mark_sparse(
-    sparse,  # IN SparseColumns
-    feature,  # IN offset · n_sparse + sparse feature
-    left,  # IN (max_values,) bool
-    rows,  # IN
-    first,  # IN
-    last,  # IN
-    goes_left,  # OUT (last - first,) bool
-):
+    sparse: SparseColumns,
+    feature: int,  # IN offset · n_sparse + sparse feature
+    left: NDArray[np.bool_],  # IN (max_values,)
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    goes_left: NDArray[np.bool_],  # OUT (last - first,)
+) -> None:
     """Tell which positions go left by the slots they carry; those without a slot of the feature go right."""
     s = feature % sparse.kind.size
     offset = sparse.offset[feature // sparse.kind.size]
@@ -79,24 +92,24 @@ def mark_sparse(
 
 @inner
 def divide(
-    goes_left,  # IN (last - first,) bool
-    rows,  # IN/OUT int32
-    gradient,  # IN/OUT int32
-    curvature,  # IN/OUT int32
-    first,  # IN
-    n_fitted,  # IN fitted positions of the node; the riders after them have no derivatives
-    last,  # IN
-    spare,  # scratch (3, n_rows) int32
-):
+    goes_left: NDArray[np.bool_],  # IN (last - first,)
+    rows: NDArray[np.int32],  # IN/OUT
+    gradient: NDArray[np.int32],  # IN/OUT
+    curvature: NDArray[np.int32],  # IN/OUT
+    first: int,  # IN
+    n_fitted: int,  # IN fitted positions of the node; the riders after them have no derivatives
+    last: int,  # IN
+    spare: NDArray[np.int32],  # SCRATCH (3, n_rows)
+) -> tuple[int, int]:
     """Move what goes left to the front, stably; return how many positions go left, and how many of them are fitted."""
     n_left = first
-    n_right = np.int64(0)
+    n_right = int64(0)
     for p in range(first, first + n_fitted):
         i, g, h = rows[p], gradient[p], curvature[p]
         # Both places are written and one counter moves: no branch to mispredict.
         rows[n_left], gradient[n_left], curvature[n_left] = i, g, h
         spare[0, n_right], spare[1, n_right], spare[2, n_right] = i, g, h
-        step = np.int64(goes_left[p - first])
+        step = int64(goes_left[p - first])
         n_left += step
         n_right += 1 - step
     n_left_fitted, n_right_fitted = n_left - first, n_right
@@ -104,7 +117,7 @@ def divide(
         i = rows[p]
         rows[n_left] = i
         spare[0, n_right] = i
-        step = np.int64(goes_left[p - first])
+        step = int64(goes_left[p - first])
         n_left += step
         n_right += 1 - step
     for q in range(n_right_fitted):
@@ -117,7 +130,16 @@ def divide(
 
 
 @inner
-def keep_types(row_type, has, rows, gradient, curvature, first, size, fitted):
+def keep_types(
+    row_type: NDArray[np.uint8],  # IN (n_rows,)
+    has: NDArray[np.bool_],  # IN (order + 1,) does a type stay?
+    rows: NDArray[np.int32],  # IN/OUT
+    gradient: NDArray[np.int32],  # IN/OUT
+    curvature: NDArray[np.int32],  # IN/OUT
+    first: int,  # IN the part of the three arrays above
+    size: int,  # IN
+    fitted: int,  # IN
+) -> tuple[int, int]:
     """Drop the rows of types that ``has`` excludes, stably; return how many stay and how many of them are fitted."""
     n = first
     n_fitted = 0
@@ -126,7 +148,7 @@ def keep_types(row_type, has, rows, gradient, curvature, first, size, fitted):
         rows[n] = i
         gradient[n] = gradient[p]
         curvature[n] = curvature[p]
-        n += np.int64(has[row_type[i]])
+        n += int64(has[row_type[i]])
         if p == first + fitted - 1:
             n_fitted = n - first
     return n - first, n_fitted

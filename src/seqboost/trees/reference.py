@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.splitting import Limits
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
 
 __all__ = ["Example", "ReferenceTree", "expand", "grow_reference", "reference_leaf", "window_values"]
@@ -311,7 +311,11 @@ def _features(
         if sparse.kind[s] == 0:
             yield SPARSE, f, _slot_thresholds(n_slots, int(sparse.absent_rank[s]))
         else:
-            yield SPARSE, f, _subsets(_Sums(examples, SPARSE, f).ordered(lam, MIN_ROWS_OF_WIDE_CATEGORY), alone)
+            sums = _Sums(examples, SPARSE, f)
+            values = sums.ordered(lam, MIN_ROWS_OF_WIDE_CATEGORY)
+            yield SPARSE, f, _subsets(values, alone)
+            if not alone and len(values) < len(sums.rows):  # what is left out goes right, so that the ends differ
+                yield SPARSE, f, _subsets(values[::-1], alone)
     for lag in range(len(examples[0].lags) if examples else 0):
         yield LAG, lag, _subsets(_Sums(examples, LAG, lag).ordered(lam), alone)
 

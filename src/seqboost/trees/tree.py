@@ -1,8 +1,8 @@
 """One regression tree over rows × contexts, frozen into plain arrays.
 
-A split tests a dense window feature (`DENSE`), a sparse window feature (`SPARSE`) or a lag label (`LAG`). Its *left set*
-is a bitset: a value goes left iff its bit is on. Window tests divide rows, lag tests divide contexts, so a row and a
-tree give a vector over contexts, not a number.
+A split tests a dense window feature (`DENSE`), a sparse window feature (`SPARSE`) or a lag label (`LAG`). Its *left
+set* is a bitset: a value goes left iff its bit is on. Window tests divide rows, lag tests divide contexts, so a row and
+a tree give a vector over contexts, not a number.
 """
 
 from __future__ import annotations

@@ -1,0 +1,14 @@
+"""The integers that kernels hand to one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import SupportsInt, cast
+
+import numpy as np
+
+__all__ = ["int64"]
+
+# Inside kernels, constants are handed on as int64: numba would compile a callee anew for every literal. Where types are
+# checked it is an int like any other.
+int64 = cast("Callable[[SupportsInt], int]", np.int64)
