@@ -86,6 +86,20 @@ def test_pair_sums(n_labels, order, case):
     np.testing.assert_allclose(sums, expected, atol=2e-6)
 
 
+def test_tau_of_many_labels_in_log_space_is_a_bound():
+    p = random_potentials(np.random.default_rng(5), 9, 1, joint=False, lengths=(4, 3, 4))
+    p.scores[:, 4:7] *= 200
+    _, _, taus, messages = run(p)
+    assert [flag for message in messages for flag in message.in_logs] == [False, True, False]
+    for s in range(3):
+        _, pair = pair_marginals_brute(p, s)
+        for t in range(len(pair)):
+            exact = np.array(tau_brute(pair[t], p, t))
+            found = taus[:, p.offsets[s] + t]
+            assert np.all(found >= exact - 1e-4)
+            assert np.all(found <= 1.0 + 1e-6)
+
+
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize(("n_labels", "order"), [(5, 1), (6, 1), (7, 1), (9, 1), (12, 1), (20, 1), (5, 2), (9, 2)])
 def test_tau_is_exact_for_few_labels_and_bounds_for_many(n_labels, order, joint):

@@ -79,23 +79,38 @@ def posterior_chunk(
     p = potentials
     observed = np.empty(0, np.int32) if labels is None else labels
     cells = marginals.reshape(-1)
-    with_taus = tau_forward is not None and tau_backward is not None
     messages = None
     if p.joint:
         _joint_posterior(p, first, last, observed, marginals, log_z)
-        if with_taus:
-            for a, b in position_blocks(p.offsets[first], p.offsets[last], p.n_labels * p.space.n_contexts):
-                contraction(cells, p.scores.shape, a, tau_forward[a:b], tau_backward[a:b])
     else:
         messages = _factored_posterior(p, first, last, observed, cells, log_z)
-        if with_taus:
-            _factored_mixing(p, messages, cells, tau_forward, tau_backward)
-    if with_taus:
-        tau_forward[p.offsets[first:last]] = 0.0
-        for j in range(max(p.order, 1)):
-            starts = p.offsets[first:last] + j
-            tau_backward[starts[starts < p.offsets[first + 1 : last + 1]]] = 0.0
+    if tau_forward is not None and tau_backward is not None:
+        _mixing(p, first, last, messages, cells, tau_forward, tau_backward)
     return messages
+
+
+def _mixing(
+    p: Potentials,
+    first: int,
+    last: int,
+    messages: PairMessages | None,
+    cells: NDArray[np.float32],
+    tau_forward: NDArray[np.float32],
+    tau_backward: NDArray[np.float32],
+) -> None:
+    """Fill the contraction coefficients of the sequences first:last."""
+    if p.order == 0:
+        tau_forward[p.offsets[first] : p.offsets[last]] = tau_backward[p.offsets[first] : p.offsets[last]] = 0.0
+        return
+    if messages is not None:
+        _factored_mixing(p, messages, cells, tau_forward, tau_backward)
+    else:
+        for a, b in position_blocks(p.offsets[first], p.offsets[last], p.n_labels * p.space.n_contexts):
+            contraction(cells, p.scores.shape, a, tau_forward[a:b], tau_backward[a:b])
+    tau_forward[p.offsets[first:last]] = 0.0
+    for j in range(p.order):
+        starts = p.offsets[first:last] + j
+        tau_backward[starts[starts < p.offsets[first + 1 : last + 1]]] = 0.0
 
 
 def _exponentiate(

@@ -9,9 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
-from seqboost.model.quick import quick_scores
+from seqboost.model.quick import cut_by_slots, quick_scores
 from seqboost.model.tables import QuickTables, build_tables, choose_width
-from seqboost.model.traversal import context_arrays, forest_arrays, layout_arrays, row_arrays, traverse, used_sparse
+from seqboost.model.traversal import (
+    ContextArrays,
+    RowArrays,
+    context_arrays,
+    forest_arrays,
+    layout_arrays,
+    row_arrays,
+    traverse,
+    used_sparse,
+)
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 if TYPE_CHECKING:
@@ -24,6 +33,7 @@ ROWS_PER_TASK = 2048
 TREES_PER_BLOCK = 64
 MAX_MASK_LEAVES = 64
 MAX_SPARSE_WORDS = 1 << 20
+MAX_PRESENT_MASKS = 1 << 16
 
 _build_lock = threading.Lock()
 
@@ -67,11 +77,9 @@ def forest_scores(
     spans = [(begin, min(begin + ROWS_PER_TASK, n_rows)) for begin in range(0, n_rows, ROWS_PER_TASK)]
     tables = _tables(forest, method)
     if tables is not None:
-        displacement = rows.displacement[tables.group_feature] if len(rows.displacement) else np.zeros(0, np.int64)
 
         def task(begin: int, end: int) -> None:
-            survivors = np.zeros((4, int(tables.width[0])), dtype=tables.table.dtype)
-            quick_scores((begin, end), rows, tables, displacement, context, survivors, scores)
+            _score_by_masks(tables, rows, context, (begin, end), scores)
 
     else:
         arrays = forest_arrays(forest)
@@ -86,6 +94,28 @@ def forest_scores(
 
     run_tasks(task, spans, n_threads)
     return scores
+
+
+def _score_by_masks(
+    tables: QuickTables, rows: RowArrays, context: ContextArrays, span: tuple[int, int], scores: NDArray[np.float32]
+) -> None:
+    """Add the scores of a span of rows; in smaller spans if slots are tested, for their masks are written out."""
+    t = tables
+    survivors = np.zeros(4 * int(t.width[0]), dtype=t.table.dtype)
+    n_lanes, tested = t.context_mask.shape[1], len(t.posting_tree) > 0
+    step = max(16, MAX_PRESENT_MASKS // n_lanes) if tested else span[1] - span[0]
+    displacement = rows.displacement[t.group_feature] if len(rows.displacement) else np.zeros(0, np.int64)
+    for begin in range(span[0], span[1], step):
+        part = (begin, min(begin + step, span[1]))
+        all_ones = np.iinfo(t.table.dtype).max  # type: ignore[type-var]
+        present = np.full((part[1] - begin if tested else 1, n_lanes), all_ones, t.table.dtype)
+        if tested:
+            cut_by_slots(part, rows, t.use_start, t.posting_start, t.posting_tree, t.posting_mask, present)
+        quick_scores(
+            part, rows.codes, rows.address, rows.row_type, context.n_existing, t.table, t.table_start, t.code_class,
+            t.block_group, displacement, t.context_mask, t.context_base, t.runs, t.leaf_value, present, survivors,
+            scores,
+        )  # fmt: skip
 
 
 def _tables(forest: Forest, method: str) -> QuickTables | None:

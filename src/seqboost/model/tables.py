@@ -53,9 +53,7 @@ class QuickTables(NamedTuple):
     code_class: NDArray[np.uint8]  # (n_groups, 256)
     context_mask: NDArray[np.generic]  # (E, n_lanes) masks
     context_base: NDArray[np.int64]  # (order + 1,) first extended context of each type
-    block_run: NDArray[np.int64]  # (n_blocks + 1,) first run of each block; a run: trees of one label
-    run_label: NDArray[np.int64]  # (n_runs,)
-    run_start: NDArray[np.int64]  # (n_runs + 1,) first lane of each run
+    runs: NDArray[np.int64]  # (3, n_runs + 1) of trees of one label: block, label, first lane; the last one is empty
     leaf_value: NDArray[np.float32]  # (n_lanes, n_bits) in the order of the masks
     use_start: NDArray[np.int64]  # (n_used_sparse + 1,) first posting row of each sparse feature in use
     posting_start: NDArray[np.int64]  # (n_blocks, n_posting_rows + 1)
@@ -63,61 +61,41 @@ class QuickTables(NamedTuple):
     posting_mask: NDArray[np.generic]  # (n_postings,) masks
 
 
-@jit
-def _leaf_masks(
-    split_start: NDArray[np.int64],  # IN (n_trees + 1,)
-    kind: NDArray[np.uint8],  # IN (n_splits,)
-    children: NDArray[np.int32],  # IN (2, n_splits) left and right
-    leaf_bit: NDArray[np.int64],  # OUT (n_leaves,) bit of each leaf
-    keep: NDArray[np.uint64],  # OUT (2, n_splits) survivors if a split goes right (0), left (1)
-) -> None:
-    """Give each leaf of a tree its bit, and find which of them each split leaves, whichever way it goes."""
-    one = np.uint64(1)
-    walk = np.zeros(64, np.int64)
-    stack = np.zeros(65, np.int64)
-    count = np.zeros(64, np.int64)
-    first = np.zeros(64, np.int64)
-    for t in range(len(split_start) - 1):
-        s0, n = split_start[t], split_start[t + 1] - split_start[t]
-        leaf0 = s0 + t  # a tree has one leaf more than splits
-        if n == 0:
-            leaf_bit[leaf0] = 0
-            continue
-        depth, n_walk = 1, 0
-        stack[0] = 0
-        while depth > 0:  # parents before children
-            depth -= 1
-            node = stack[depth]
-            walk[n_walk] = node
-            n_walk += 1
-            for side in range(2):
-                child = children[side, s0 + node]
-                if child >= 0:
-                    stack[depth] = child
-                    depth += 1
-        for x in range(n_walk - 1, -1, -1):
-            node = walk[x]
-            count[node] = 0
-            for side in range(2):
-                child = children[side, s0 + node]
-                count[node] += count[child] if child >= 0 else 1
-        first[0] = 0
-        for x in range(n_walk):
-            node = walk[x]
-            s = s0 + node
-            lead = 1 if kind[s] == SPARSE else 0  # side whose leaves stand first
-            low = first[node]
-            for turn in range(2):
-                side = lead if turn == 0 else 1 - lead
-                child = children[side, s]
-                size = count[child] if child >= 0 else 1
-                if child >= 0:
-                    first[child] = low
-                else:
-                    leaf_bit[leaf0 + ~child] = low
-                # going left (1) cuts off the leaves of the right child (side 1); size < 64, both sides have leaves
-                keep[side, s] = ~(((one << np.uint64(size)) - one) << np.uint64(low))
-                low += size
+def _leaf_masks(forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Give each leaf of a tree its bit, and find which of them each split leaves, whichever way it goes.
+
+    Returns
+    -------
+    leaf_bit : ndarray of int64, shape (n_leaves,)
+    keep : ndarray of uint64, shape (2, n_splits)
+        Survivors if a split goes right (0), left (1).
+    """
+    sizes = np.diff(forest.split_start)
+    first_split = np.repeat(forest.split_start[:-1], sizes)
+    first_leaf = np.repeat(forest.leaf_start[:-1], sizes)
+    side = np.stack([forest.left, forest.right]).astype(np.int64)
+    inner = side >= 0
+    child = np.where(inner, first_split + side, first_leaf + ~side)  # split or leaf, within the forest
+    levels = [forest.split_start[:-1][sizes > 0]]
+    while len(levels[-1]):
+        levels.append(child[:, levels[-1]][inner[:, levels[-1]]])
+    count, total = np.ones_like(side), np.ones(side.shape[1], dtype=np.int64)  # leaves below each child, each split
+    for level in reversed(levels):
+        count[:, level] = np.where(inner[:, level], total[child[:, level] * inner[:, level]], 1)
+        total[level] = count[:, level].sum(axis=0)
+    leaf_bit = np.zeros(len(forest.value), dtype=np.int64)
+    keep = np.zeros((2, len(forest.kind)), dtype=np.uint64)
+    first = np.zeros(len(forest.kind), dtype=np.int64)  # lowest leaf below each split
+    for level in levels:
+        ahead = np.where(forest.kind[level] == SPARSE, [[1], [0]], [[0], [1]])  # whether the other child stands first
+        low = first[level] + ahead * count[::-1, level]
+        is_split = inner[:, level]
+        first[child[:, level][is_split]] = low[is_split]
+        leaf_bit[child[:, level][~is_split]] = low[~is_split]
+        # going left (1) cuts off the leaves of the right child (side 1); count < 64, both sides have leaves
+        one = np.uint64(1)
+        keep[:, level] = ~(((one << count[:, level].astype(np.uint64)) - one) << low.astype(np.uint64))
+    return leaf_bit, keep
 
 
 @jit
@@ -126,11 +104,11 @@ def _code_classes(
     group_split: NDArray[np.int64],  # IN (n_dense_splits,) splits, group by group
     word_start: NDArray[np.int64],  # IN (n_splits + 1,)
     words: NDArray[np.uint64],  # IN (n_words,)
+    renumbered: NDArray[np.int64],  # SCRATCH (512,)
     code_class: NDArray[np.uint8],  # OUT (n_groups, 256)
     n_classes: NDArray[np.int64],  # OUT (n_groups,)
 ) -> None:
     """Find the codes that no split of a group tells apart."""
-    renumbered = np.zeros(2 * N_CODES, np.int64)
     for g in range(len(group_start) - 1):
         n = 1
         for v in range(N_CODES):
@@ -162,10 +140,10 @@ def _fill_table(
     n_classes: NDArray[np.int64],  # IN (n_groups,)
     table_start: NDArray[np.int64],  # IN (n_groups,)
     width: int,
+    witness: NDArray[np.int64],  # SCRATCH (256,)
     table: NDArray[np.uint64],  # OUT (n_cells,) all ones
 ) -> None:
     """Combine the splits of each tree on one feature into one mask per class of codes."""
-    witness = np.zeros(N_CODES, np.int64)
     for g in range(len(group_start) - 1):
         for v in range(N_CODES):
             witness[code_class[g, v]] = v
@@ -186,7 +164,8 @@ def choose_width(forest: Forest, n_bytes: int) -> int:
     n_classes = np.zeros(len(splits_of), dtype=np.int64)
     code_class = np.zeros((len(splits_of), N_CODES), dtype=np.uint8)
     group_start = np.concatenate([[0], np.cumsum(splits_of)]).astype(np.int64)
-    _code_classes(group_start, by_feature, forest.word_start, forest.words, code_class, n_classes)
+    scratch = np.zeros(2 * N_CODES, dtype=np.int64)
+    _code_classes(group_start, by_feature, forest.word_start, forest.words, scratch, code_class, n_classes)
     width = MAX_WIDTH
     while width > LANE:
         n_rows = np.minimum(splits_of * (width / n_trees) + 1, n_classes)
@@ -217,23 +196,18 @@ def _groups(forest: Forest, split_lane: NDArray[np.int64], width: int) -> tuple[
     return block_group, group_feature, np.concatenate([[0], np.cumsum(sizes)]), splits[sorted_by]
 
 
-@jit
-def _fill_context_mask(
-    split: NDArray[np.int64],  # IN (n_lag_splits,)
-    split_lane: NDArray[np.int64],  # IN (n_splits,)
-    feature: NDArray[np.int32],  # IN (n_splits,)
-    word_start: NDArray[np.int64],  # IN (n_splits + 1,)
-    words: NDArray[np.uint64],  # IN (n_words,)
-    keep: NDArray[np.uint64],  # IN (2, n_splits)
-    label: NDArray[np.int64],  # IN (order, E) label at each lag in each extended context
-    mask: NDArray[np.uint64],  # OUT (E, n_lanes) all ones
-) -> None:
-    """Combine the lag splits of each tree into one mask per extended context."""
-    for s in split:
-        for e in range(mask.shape[0]):
-            v = label[feature[s] - 1, e]
-            bit = np.int64((words[word_start[s] + (v >> 6)] >> np.uint64(v & 63)) & np.uint64(1))
-            mask[e, split_lane[s]] &= keep[bit, s]
+def _context_mask(
+    forest: Forest, split_lane: NDArray[np.int64], keep: NDArray[np.uint64], label: NDArray[np.int64], n_lanes: int
+) -> NDArray[np.uint64]:
+    """Combine the lag splits of each tree into one mask per extended context, (E, n_lanes); label is (order, E)."""
+    mask = np.full((label.shape[1], n_lanes), ~np.uint64(0), dtype=np.uint64)
+    splits = np.flatnonzero(forest.kind == LAG)
+    for e in range(len(mask) if len(splits) else 0):
+        v = label[forest.feature[splits] - 1, e]
+        word = forest.words[forest.word_start[splits] + (v >> 6)]
+        bit = (word >> (v & 63).astype(np.uint64)) & np.uint64(1)
+        np.bitwise_and.at(mask[e], split_lane[splits], keep[bit.astype(np.int64), splits])
+    return mask
 
 
 def _context_labels(n_labels: int, order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -247,8 +221,8 @@ def _context_labels(n_labels: int, order: int) -> tuple[NDArray[np.int64], NDArr
     return label, base[:-1]
 
 
-def _lanes(forest: Forest, width: int) -> tuple[NDArray[np.int64], ...]:
-    """Lane of each tree, and the runs of trees of one label: first of each block, label, first lane."""
+def _lanes(forest: Forest, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lane of each tree, and the runs of trees of one label: block, label and first lane."""
     tree = np.arange(forest.n_trees)
     block = tree // width
     by_label = np.lexsort((tree, forest.tree_label, block))
@@ -256,9 +230,8 @@ def _lanes(forest: Forest, width: int) -> tuple[NDArray[np.int64], ...]:
     lane[by_label] = tree  # blocks are full but for the last, so that places are lanes
     key = (block * forest.n_labels + forest.tree_label)[by_label]
     first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    n_blocks = int(block[-1]) + 1
-    block_run = np.searchsorted(key[first], np.arange(n_blocks + 1) * forest.n_labels).astype(np.int64)
-    return lane, block_run, key[first] % forest.n_labels, np.append(first, forest.n_trees)
+    runs = np.stack([key[first] // forest.n_labels, key[first] % forest.n_labels, first])
+    return lane, np.concatenate([runs, [[-1], [-1], [forest.n_trees]]], axis=1).astype(np.int64)
 
 
 def _postings(
@@ -298,12 +271,10 @@ def build_tables(forest: Forest, width: int) -> QuickTables | None:
     """
     wide = int(np.diff(forest.leaf_start).max()) > 32
     dtype, n_bits = (np.uint64, 64) if wide else (np.uint32, 32)
-    lane, block_run, run_label, run_start = _lanes(forest, width)
-    n_lanes = (len(block_run) - 1) * width
+    lane, runs = _lanes(forest, width)
+    n_lanes = -(-forest.n_trees // width) * width
     split_lane = np.repeat(lane, np.diff(forest.split_start))
-    keep = np.zeros((2, len(forest.kind)), dtype=np.uint64)
-    leaf_bit = np.zeros(len(forest.value), dtype=np.int64)
-    _leaf_masks(forest.split_start, forest.kind, np.stack([forest.left, forest.right]), leaf_bit, keep)
+    leaf_bit, keep = _leaf_masks(forest)
     leaf_value = np.zeros((n_lanes, n_bits), dtype=np.float32)
     leaf_value[np.repeat(lane, np.diff(forest.leaf_start)), leaf_bit] = forest.value
     groups = _groups(forest, split_lane, width)
@@ -312,11 +283,7 @@ def build_tables(forest: Forest, width: int) -> QuickTables | None:
     dense = _dense_table(forest, split_lane % width, keep, width, groups)
     if dense is None or label.shape[1] * n_lanes * 8 > MAX_BYTES:
         return None
-    context_mask = np.full((label.shape[1], n_lanes), ~np.uint64(0), dtype=np.uint64)
-    lag_splits = np.flatnonzero(forest.kind == LAG)
-    _fill_context_mask(
-        lag_splits, split_lane, forest.feature, forest.word_start, forest.words, keep, label, context_mask
-    )
+    context_mask = _context_mask(forest, split_lane, keep, label, n_lanes)
     postings = _postings(forest, split_lane, keep, width) if (forest.kind == SPARSE).any() else NO_POSTINGS
     if postings is None:
         return None
@@ -329,9 +296,7 @@ def build_tables(forest: Forest, width: int) -> QuickTables | None:
         code_class=dense[2],
         context_mask=context_mask.astype(dtype),
         context_base=context_base,
-        block_run=block_run,
-        run_label=run_label.astype(np.int64),
-        run_start=run_start.astype(np.int64),
+        runs=runs,
         leaf_value=leaf_value,
         use_start=postings[0],
         posting_start=postings[1].astype(np.int64),
@@ -352,7 +317,8 @@ def _dense_table(
     _, group_feature, group_start, group_split = groups
     code_class = np.zeros((len(group_feature), N_CODES), dtype=np.uint8)
     n_classes = np.zeros(len(group_feature), dtype=np.int64)
-    _code_classes(group_start, group_split, forest.word_start, forest.words, code_class, n_classes)
+    scratch = np.zeros(2 * N_CODES, dtype=np.int64)
+    _code_classes(group_start, group_split, forest.word_start, forest.words, scratch, code_class, n_classes)
     n_cells = int(n_classes.sum()) * width
     if n_cells * 8 > MAX_BYTES:
         return None
@@ -360,7 +326,7 @@ def _dense_table(
     table = np.full(n_cells, ~np.uint64(0), dtype=np.uint64)
     _fill_table(
         group_start, group_split, lane, forest.word_start, forest.words, keep,
-        code_class, n_classes, table_start, width, table,
+        code_class, n_classes, table_start, width, scratch, table,
     )  # fmt: skip
     return table, table_start.astype(np.uint64), code_class
 

@@ -53,9 +53,12 @@ def subtract_expected(
     """
     n_slots = gradient.shape[2]
     size = max(1, BLOCK // n_slots)
-    cells, rows = np.empty((4, size * n_slots), dtype=np.float32), np.empty((3, size), dtype=np.float32)
-    flat, shape = (gradient.reshape(-1), hessian.reshape(-1)), gradient.shape
-    _subtract_expected(*flat, shape, row_weights, right, left, setting, *cells, *rows, best)
+    weight, here, before, beside = np.empty((4, size * n_slots), dtype=np.float32)
+    node, best_prob, to_right = np.empty((3, size), dtype=np.float32)
+    _subtract_expected(
+        gradient.reshape(-1), hessian.reshape(-1), gradient.shape, row_weights, right, left, setting,
+        weight, here, before, beside, node, best_prob, to_right, best,
+    )  # fmt: skip
 
 
 @jit
