@@ -71,9 +71,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
 
     Parameters
     ----------
-    learning_rate : float, default=0.3
-        Factor on the values of leaves.
-    max_iter : int, default=300
+    learning_rate : float, default=0.2
+        Factor on the values of leaves. With curvature "mixing", the share of a Newton step that an average leaf moves by
+        once the steps have grown to their limit.
+    max_iter : int, default=500
         Largest number of rounds; a round grows one tree per label.
     max_leaf_nodes : int, default=31
         Largest number of leaves of a tree.
@@ -81,7 +82,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Largest depth of a tree; None leaves it to ``max_leaf_nodes``.
     min_samples_leaf : int, default=10
         Smallest number of positions in a leaf.
-    l2_regularization : float, default=1.0
+    l2_regularization : float, default=10.0
         λ in the value of a leaf, G / (H + λ).
     min_gain : float, default=0.0
         A node is divided only if that gains more.
@@ -185,12 +186,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     def __init__(
         self,
         *,
-        learning_rate: float = 0.3,
-        max_iter: int = 300,
+        learning_rate: float = 0.2,
+        max_iter: int = 500,
         max_leaf_nodes: int = 31,
         max_depth: int | None = None,
         min_samples_leaf: int = 10,
-        l2_regularization: float = 1.0,
+        l2_regularization: float = 10.0,
         min_gain: float = 0.0,
         max_features: float = 1.0,
         max_bins: int = 255,
