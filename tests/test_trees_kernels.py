@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from kernels import from_python
-from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case
+from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case, same_tree
 
 from seqboost.trees import fixedpoint, histogram, ordering, partition
 from seqboost.trees.buffers import FITTED, SIZE, SLOT, START, G, H
@@ -18,9 +18,8 @@ add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts = (
     from_python(getattr(histogram, name))
     for name in ("add_dense", "add_sparse", "clear", "remove_counts", "subtract", "subtract_contexts")
 )
-copy_part, divide, keep_types, mark_dense, mark_sparse, regrown = (
-    from_python(getattr(partition, name))
-    for name in ("copy_part", "divide", "keep_types", "mark_dense", "mark_sparse", "regrown")
+divide, keep_types, mark_dense, mark_sparse = (
+    from_python(getattr(partition, name)) for name in ("divide", "keep_types", "mark_dense", "mark_sparse")
 )
 order_categories, sort = map(from_python, (ordering.order_categories, ordering.sort))
 
@@ -125,7 +124,8 @@ def test_sums_over_contexts_and_over_rows(rng, order, n_labels):
     sums = [np.full(n_rows, 77, dtype=np.int32) for _ in range(2)]
     row_sums(cells, mask, space, rows, sums[0], sums[1], 3, n_rows - 2)
     by_context = np.full((2, len(mask)), 77, dtype=np.int64)
-    add_contexts(cells, space, rows, 3, n_rows - 2, by_context)
+    inside = np.full(cells.shape[1], 77, dtype=np.int64)
+    add_contexts(cells, space, rows, 3, n_rows - 2, inside, by_context)
     expected = np.zeros((2, len(mask)), dtype=np.int64)
     for p, row in enumerate(rows):
         j = space.row_type[row]
@@ -315,15 +315,20 @@ def test_rows_go_where_their_values_say(rng):
         assert goes_left[: n - 3].tolist() == [slot >= 0 and left[slot] for slot in slots]
 
 
-def test_arrays_grow_when_they_must():
-    array = np.arange(10, dtype=np.int32)
-    assert regrown(array, 4, 10) is array or np.shares_memory(regrown(array, 4, 10), array)
-    for needed in (11, 100):
-        larger = regrown(array, 4, needed)
-        assert len(larger) >= needed
-        assert larger[:4].tolist() == [0, 1, 2, 3]
-    copy_part(array, 2, array, 0, 3)
-    assert array[:4].tolist() == [2, 3, 4, 3]
+def test_segments_grow_when_they_must():
+    """Lag splits copy rows to the end of the segments: a tree that has to stop for room goes on as if it had not."""
+    case = random_case(0, order=2, n_labels=3, columns=(), window=(), slots=(), sparse_window=())  # lags only
+    limits = LIMITS._replace(max_leaf_nodes=10, min_samples_leaf=1)
+    n_rows, roomy = len(case.rows), case.grower(limits)
+    roomy._segments = tuple(np.empty(50 * n_rows, dtype=np.int32) for _ in range(3))
+    expected, expected_partition = case.grow(grower=roomy)
+    tight = case.grower(limits)
+    tree, partition = case.grow(grower=tight)
+    assert len(roomy._segments[0]) == 50 * n_rows
+    assert len(tight._segments[0]) >= 4 * n_rows  # doubled twice at least
+    assert same_tree(tree, expected)
+    for name in ("rows", "start", "size", "mask"):
+        assert np.array_equal(getattr(partition, name), getattr(expected_partition, name))
 
 
 # --- splitting
@@ -348,8 +353,9 @@ def test_categories_in_order_of_their_means(rng):
     histogram[4::2] = np.round(g * scales.gradient)
     histogram[5::2] = (np.round(h * scales.curvature).astype(np.int64) << scales.count_bits) + count
     keys, order = np.empty(n), np.empty(n, dtype=np.int64)
+    ranks = ordering.Ranks(keys, order, np.empty((2, 1)), np.empty((1, 1), dtype=np.int64), np.empty(1, dtype=np.int64))
     for min_rows in (1, 5):
-        n_found = order_categories(histogram, 2, n, min_rows, scales, 0.5, (keys, order))
+        n_found = order_categories(histogram, 2, n, min_rows, scales, 0.5, ranks)
         held = [v for v in range(n) if count[v] >= min_rows]
         assert order[:n_found].tolist() == sorted(held, key=lambda v: g[v] / (h[v] + 0.5))
 

@@ -7,10 +7,33 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DEPTH", "FITTED", "N_STATE", "SIZE", "SLOT", "START", "G", "H", "Leaves", "Scratch", "Segments", "Splits"]
+from seqboost.trees.ordering import Ranks
+
+__all__ = [
+    "DEPTH",
+    "FITTED",
+    "NEWEST",
+    "N_LEAVES",
+    "N_PROGRESS",
+    "N_STATE",
+    "SIZE",
+    "SLOT",
+    "START",
+    "USED",
+    "G",
+    "H",
+    "Leaves",
+    "Scratch",
+    "Segments",
+    "Splits",
+]
 
 # Columns of Leaves.state.
 START, SIZE, FITTED, DEPTH, SLOT, G, H, N_STATE = range(8)
+
+# Places in Leaves.progress: leaves so far (0: nothing planted), used part of the segments, two leaves to be searched
+# (−1: none).
+N_LEAVES, USED, NEWEST, N_PROGRESS = 0, 1, 2, 4
 
 
 class Leaves(NamedTuple):
@@ -22,6 +45,7 @@ class Leaves(NamedTuple):
     contexts: NDArray[np.int64]  # (max_leaves, 2, n_extended) sums of gradient and curvature per context
     histogram: NDArray[np.int64]  # (max_leaves, 2 * n_cells)
     rule: NDArray[np.float64]  # (max_leaves, 5) SplitRule; gain < 0: no split
+    progress: NDArray[np.int64]  # (N_PROGRESS,) how far the tree has grown
 
 
 class Splits(NamedTuple):
@@ -45,11 +69,12 @@ Segments: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int
 class Scratch(NamedTuple):
     """Buffers of one thread."""
 
-    keys: NDArray[np.float64]  # (max_values,)
-    order: NDArray[np.int64]  # (max_values,)
+    ranks: Ranks
     left: NDArray[np.bool_]  # (max_values,)
     drawn: NDArray[np.bool_]  # (n_window_features,)
     shuffled: NDArray[np.int64]  # (n_window_features,)
     random: NDArray[np.uint64]  # (1,) state of the generator
     goes_left: NDArray[np.bool_]  # (n_rows,)
     spare: NDArray[np.int32]  # (3, n_rows)
+    inside: NDArray[np.int64]  # (2 * n_contexts,)
+    has: NDArray[np.bool_]  # (2, order + 1) types that have a context in the left and right child

@@ -123,7 +123,7 @@ def split_rows(
     measure(dense, sparse, space, scales, leaves, int64(small), rows, gradient, curvature, wants_histogram)
     if wants_histogram and leaves.mask.shape[1] > 1:
         first, last = state[small, START], state[small, START] + state[small, FITTED]
-        add_contexts(cells, space, rows, first, last, leaves.contexts[small])
+        add_contexts(cells, space, rows, first, last, scratch.inside, leaves.contexts[small])
     _subtract_small(leaves, large, small, wants_histogram)
 
 
@@ -131,13 +131,14 @@ def split_rows(
 def _types_with_context(
     space: Space,
     mask: NDArray[np.int32],  # IN (n_extended,)
-) -> NDArray[np.bool_]:
-    """Return which types of rows have a context in ``mask``."""
-    has = np.zeros(space.base.size, dtype=np.bool_)
+    has: NDArray[np.bool_],  # OUT (order + 1,)
+) -> None:
+    """Tell which types of rows have a context in ``mask``."""
+    for j in range(has.size):
+        has[j] = False
     for e in range(mask.size):
         if mask[e] != 0:
             has[space.type_of[e]] = True
-    return has
 
 
 @inlined
@@ -180,6 +181,9 @@ def split_contexts(
     start, size, fitted = state[leaf, START], state[leaf, SIZE], state[leaf, FITTED]
     there = state[other, START]
     _share_contexts(space, leaves, leaf, other, rule, scratch.left)
+    has_left, has_right = scratch.has[0], scratch.has[1]
+    _types_with_context(space, leaves.mask[leaf], has_left)
+    _types_with_context(space, leaves.mask[other], has_right)
     for p in range(size):
         rows[there + p] = rows[start + p]
         gradient[there + p] = gradient[start + p]
@@ -188,7 +192,6 @@ def split_contexts(
     for p in range(fitted):
         gradient[there + p] -= gradient[start + p]
         curvature[there + p] -= curvature[start + p]
-    has_left = _types_with_context(space, leaves.mask[leaf])
     left_histogram = leaves.histogram[state[leaf, SLOT]]
     for p in range(start, start + fitted):
         if wants_histogram and not has_left[space.row_type[rows[p]]]:
@@ -196,7 +199,6 @@ def split_contexts(
     state[leaf, SIZE], state[leaf, FITTED] = keep_types(
         space.row_type, has_left, rows, gradient, curvature, start, size, fitted
     )
-    has_right = _types_with_context(space, leaves.mask[other])
     state[other, SIZE], state[other, FITTED] = keep_types(
         space.row_type, has_right, rows, gradient, curvature, there, size, fitted
     )

@@ -120,12 +120,14 @@ def add_contexts(
     rows: NDArray[np.int32],  # IN positions
     first: int,  # IN
     last: int,  # IN
+    inside: NDArray[np.int64],  # SCRATCH (2 * n_contexts,)
     sums: NDArray[np.int64],  # OUT (2, n_extended) sums of gradient and of curvature per extended context
 ) -> None:
     """Sum rows per extended context."""
     order = space.base.size - 1
     n_contexts = cells.shape[1] // 2
-    inside = np.zeros(2 * n_contexts, dtype=np.int64)
+    for c in range(2 * n_contexts):
+        inside[c] = 0
     for p in range(first, last):
         i = rows[p]
         for c in range(2 * n_contexts):

@@ -17,14 +17,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inlined, inner, jit
-from seqboost.trees.buffers import DEPTH, FITTED, SIZE, SLOT, START, G, H, Leaves, Scratch, Segments, Splits
+from seqboost.trees.buffers import (
+    DEPTH,
+    FITTED,
+    N_LEAVES,
+    NEWEST,
+    SIZE,
+    SLOT,
+    START,
+    USED,
+    G,
+    H,
+    Leaves,
+    Scratch,
+    Segments,
+    Splits,
+)
 from seqboost.trees.children import measure, split_contexts, split_rows
 from seqboost.trees.criterion import Limits, Node, SplitRule
 from seqboost.trees.fixedpoint import Scales, add_contexts, row_sums
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.leftsets import left_values
-from seqboost.trees.partition import regrown
 from seqboost.trees.space import Space
 from seqboost.trees.splitting import best_split
 from seqboost.trees.tree import DENSE, LAG
@@ -89,7 +103,7 @@ def _find(
     rule = best_split(
         dense, sparse, space, limits, scales, _node(leaves, leaf, limits, scales),
         leaves.histogram[leaves.state[leaf, SLOT]], leaves.contexts[leaf], leaves.mask[leaf], leaves.type_rows[leaf],
-        scratch.drawn, (scratch.keys, scratch.order),
+        scratch.drawn, scratch.ranks,
     )  # fmt: skip
     if rule.kind >= 0:
         stored[0], stored[1], stored[2], stored[3], stored[4] = rule
@@ -158,6 +172,7 @@ def _plant(
     segments: Segments,
     leaves: Leaves,
     splits: Splits,
+    scratch: Scratch,
 ) -> None:
     """Make the root."""
     rows, gradient, curvature = segments
@@ -169,10 +184,12 @@ def _plant(
         leaves.mask[0, e] = -1
     row_sums(cells, leaves.mask[0], space, rows, gradient, curvature, int64(0), n_fitted)
     if leaves.mask.shape[1] > 1:
-        add_contexts(cells, space, rows, int64(0), n_fitted, leaves.contexts[0])
+        add_contexts(cells, space, rows, int64(0), n_fitted, scratch.inside, leaves.contexts[0])
     measure(dense, sparse, space, scales, leaves, int64(0), rows, gradient, curvature, np.bool_(True))
     splits.parent[0] = -1
     splits.word_start[0] = 0
+    progress = leaves.progress
+    progress[N_LEAVES], progress[USED], progress[NEWEST], progress[NEWEST + 1] = 1, n_rows, 0, -1
 
 
 @jit
@@ -189,28 +206,32 @@ def grow_tree(
     leaves: Leaves,  # OUT
     splits: Splits,  # OUT
     scratch: Scratch,
-) -> tuple[int, Segments]:
-    """Grow a tree; return its number of leaves and the segments (which may have moved to larger arrays)."""
-    _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leaves, splits)
-    state = leaves.state
-    used = n_rows
-    n_leaves = int64(1)
-    newest = (int64(0), int64(-1))
+) -> bool:
+    """Grow a tree, or go on growing it; return False when the segments must be made longer before it can go on."""
+    state, progress = leaves.state, leaves.progress
+    if progress[N_LEAVES] == 0:
+        _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leaves, splits, scratch)
     while True:
-        for leaf in newest:
-            if leaf >= 0:
-                _find(dense, sparse, space, limits, scales, leaves, leaf, scratch)
-        leaf = _best_leaf(leaves.rule, n_leaves)
-        if leaf < 0 or n_leaves == limits.max_leaf_nodes:
-            break
+        for q in range(NEWEST, NEWEST + 2):
+            newest = progress[q]
+            if newest >= 0:
+                _find(dense, sparse, space, limits, scales, leaves, newest, scratch)
+                progress[q] = -1
+        other = progress[N_LEAVES]
+        leaf = _best_leaf(leaves.rule, other)
+        if leaf < 0 or other == limits.max_leaf_nodes:
+            return True
         r = leaves.rule[leaf]
         rule = SplitRule(r[0], int64(r[1]), int64(r[2]), int64(r[3]), int64(r[4]))
-        other = n_leaves
-        n_leaves += 1
+        if rule.kind == LAG:
+            if progress[USED] + state[leaf, SIZE] > segments[0].size:
+                return False
+            state[other, START] = progress[USED]
+            progress[USED] += state[leaf, SIZE]
         n_values = left_values(
             dense, sparse, space, limits, scales, rule, _node(leaves, leaf, limits, scales),
             leaves.histogram[state[leaf, SLOT]], leaves.contexts[leaf], leaves.mask[leaf], scratch.left,
-            (scratch.keys, scratch.order),
+            scratch.ranks,
         )  # fmt: skip
         feature = rule.feature
         if rule.kind == DENSE:
@@ -218,15 +239,8 @@ def grow_tree(
         if rule.kind == LAG:
             feature = rule.feature + 1
         _record(splits, other - 1, leaf, other, rule, feature, scratch.left, n_values, state[leaf, FITTED])
-        is_last = n_leaves == limits.max_leaf_nodes
+        is_last = other + 1 == limits.max_leaf_nodes
         if rule.kind == LAG:
-            needed = used + state[leaf, SIZE]
-            segments = (
-                regrown(segments[0], used, needed), regrown(segments[1], used, needed),
-                regrown(segments[2], used, needed),
-            )  # fmt: skip
-            state[other, START] = used
-            used = needed
             split_contexts(
                 dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
             )
@@ -236,5 +250,6 @@ def grow_tree(
             )
         state[leaf, DEPTH] += 1
         state[other, DEPTH] = state[leaf, DEPTH]
-        newest = (int64(-1), int64(-1)) if is_last else (int64(leaf), int64(other))
-    return n_leaves, segments
+        progress[N_LEAVES] += 1
+        if not is_last:
+            progress[NEWEST], progress[NEWEST + 1] = leaf, other

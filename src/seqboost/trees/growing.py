@@ -9,11 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import jit
-from seqboost.trees.buffers import FITTED, N_STATE, SIZE, START, G, H, Leaves, Scratch, Segments, Splits
+from seqboost.trees.buffers import (
+    FITTED,
+    N_LEAVES,
+    N_PROGRESS,
+    N_STATE,
+    SIZE,
+    START,
+    G,
+    H,
+    Leaves,
+    Scratch,
+    Segments,
+    Splits,
+)
 from seqboost.trees.criterion import Limits
 from seqboost.trees.fixedpoint import choose_scales, quantise, totals
 from seqboost.trees.grower import grow_tree
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.ordering import Ranks
 from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
 
@@ -84,6 +98,12 @@ class Partition:
         _add_values(self.space, self.rows, self.start, self.size, self.mask, value, old, new)
 
 
+def _doubled(segments: Segments) -> Segments:
+    """Return the segments with as much room again at their end."""
+    rows, gradient, curvature = (np.concatenate([part, np.empty_like(part)]) for part in segments)
+    return rows, gradient, curvature
+
+
 class TreeGrower:
     """Grows trees on the same columns, one after another, reusing its buffers: one grower per thread.
 
@@ -113,6 +133,7 @@ class TreeGrower:
             contexts=np.zeros((n, 2, n_extended), dtype=np.int64),
             histogram=np.zeros((n, 2 * n_cells), dtype=np.int64),
             rule=np.zeros((n, 5)),
+            progress=np.zeros(N_PROGRESS, dtype=np.int64),
         )
         self._splits = Splits(
             kind=np.zeros(n, dtype=np.uint8),
@@ -126,14 +147,21 @@ class TreeGrower:
             parent=np.zeros(n, dtype=np.int64),
         )
         self._scratch = Scratch(
-            keys=np.empty(max_values),
-            order=np.empty(max_values, dtype=np.int64),
+            ranks=Ranks(
+                keys=np.empty(max_values),
+                order=np.empty(max_values, dtype=np.int64),
+                sums=np.empty((2, space.n_labels + 1)),
+                present=np.empty((space.n_labels + 1, space.base.size), dtype=np.int64),
+                on_left=np.empty(space.base.size, dtype=np.int64),
+            ),
             left=np.zeros(max_values, dtype=np.bool_),
             drawn=np.ones(n_windowed, dtype=np.bool_),
             shuffled=np.arange(n_windowed, dtype=np.int64),
             random=np.zeros(1, dtype=np.uint64),
             goes_left=np.empty(n_rows, dtype=np.bool_),
             spare=np.empty((3, n_rows), dtype=np.int32),
+            inside=np.empty(2 * n_contexts, dtype=np.int64),
+            has=np.empty((2, space.base.size), dtype=np.bool_),
         )
         self._segments: Segments = (
             np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32),
@@ -174,10 +202,14 @@ class TreeGrower:
         quantise(gradient, hessian, scales, self._cells)
         self._scratch.random[0] = seed
         self._segments[0][: rows.size] = rows
-        n_leaves, self._segments = grow_tree(
+        progress = self._leaves.progress
+        progress[N_LEAVES] = 0
+        while not grow_tree(
             self.dense, self.sparse, self.space, self.limits, scales, self._cells, n_fitted, rows.size,
             self._segments, self._leaves, self._splits, self._scratch,
-        )  # fmt: skip
+        ):  # fmt: skip
+            self._segments = _doubled(self._segments)
+        n_leaves = int(progress[N_LEAVES])
         sums = self._leaves.state[:n_leaves]
         value = leaf_value(sums[:, G] / scales.gradient, sums[:, H] / scales.curvature)
         return self._frozen(n_leaves, value.astype(np.float32)), self._partition(n_leaves)

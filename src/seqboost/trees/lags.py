@@ -12,7 +12,7 @@ from seqboost._jit import inlined, inner
 from seqboost.trees.criterion import Limits, Node, SplitRule, gain_of
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.integers import int64
-from seqboost.trees.ordering import Order, sort
+from seqboost.trees.ordering import Ranks, sort
 from seqboost.trees.space import Space
 from seqboost.trees.tree import LAG
 
@@ -29,24 +29,20 @@ def best_lag(
     type_rows: NDArray[np.int64],  # IN (order + 1,) positions of each type
     space: Space,
     scales: Scales,
-    scratch: Order,
+    ranks: Ranks,
 ) -> SplitRule:
     """Scan the labels at each lag, from the sums per context."""
-    order = scratch[1]
-    n_types = space.base.size
-    sums = np.empty((2, space.n_labels + 1))
-    present = np.empty((space.n_labels + 1, n_types), dtype=np.int64)
-    left = np.empty(n_types, dtype=np.int64)
+    order, sums, present, left = ranks.order, ranks.sums, ranks.present, ranks.on_left
     lam = limits.l2_regularization
     for lag in range(space.lag_label.shape[0]):
-        n = order_lag(context_sums, mask, space, scales, lag, lam, sums, present, scratch)
+        n = order_lag(context_sums, mask, space, scales, lag, lam, ranks)
         g_left, h_left = 0.0, 0.0
         for r in range(n if limits.one_against_rest else n - 1):
             v = order[r]
             is_first = r == 0 or limits.one_against_rest
             g_left = (0.0 if is_first else g_left) + sums[0, v]
             h_left = (0.0 if is_first else h_left) + sums[1, v]
-            for j in range(n_types):
+            for j in range(left.size):
                 left[j] = (0 if is_first else left[j]) + present[v, j]
             n_left, n_right = _rows_of_sides(left, present, order, n, type_rows)
             h_l = h_left + lam
@@ -85,12 +81,10 @@ def order_lag(
     scales: Scales,
     lag: int,  # IN lag − 1
     lam: float,  # IN λ
-    sums: NDArray[np.float64],  # OUT (2, n_labels + 1) G and H of each label
-    present: NDArray[np.int64],  # OUT (n_labels + 1, order + 1) contexts of each label and type
-    scratch: Order,  # OUT the labels by rising G/(H+λ)
+    ranks: Ranks,  # OUT
 ) -> int:
     """Sum the node's contexts by their label at a lag; order those labels by rising G/(H+λ); return their number."""
-    keys, order = scratch
+    keys, order, sums, present = ranks.keys, ranks.order, ranks.sums, ranks.present
     for v in range(sums.shape[1]):
         sums[0, v] = 0.0
         sums[1, v] = 0.0

@@ -11,7 +11,7 @@ from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.lags import order_lag
-from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Order, order_categories
+from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Ranks, order_categories
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, LAG
 
@@ -31,7 +31,7 @@ def left_values(
     context_sums: NDArray[np.int64],  # IN (2, n_extended)
     mask: NDArray[np.int32],  # IN (n_extended,) −1 for the node's contexts, 0 for others
     left: NDArray[np.bool_],  # OUT (max_values,) does value v go left?
-    scratch: Order,
+    ranks: Ranks,
 ) -> int:
     """Write the left set of a split: bin codes, labels at the lag, or slots of the sparse feature; return its size."""
     lam = limits.l2_regularization
@@ -59,13 +59,11 @@ def left_values(
         _slots_left(rule, n_cells, rank, left)
     else:
         if rule.kind == LAG:
-            sums = np.empty((2, space.n_labels + 1))
-            present = np.empty((space.n_labels + 1, space.base.size), dtype=np.int64)
-            n = order_lag(context_sums, mask, space, scales, rule.feature, lam, sums, present, scratch)
+            n = order_lag(context_sums, mask, space, scales, rule.feature, lam, ranks)
         else:
-            n = order_categories(histogram, start, n_cells, min_rows, scales, lam, scratch)
+            n = order_categories(histogram, start, n_cells, min_rows, scales, lam, ranks)
         for r in range(rule.cut if limits.one_against_rest else 0, rule.cut + 1):
-            left[scratch[1][n - 1 - r if rule.flags == FROM_TOP else r]] = True
+            left[ranks.order[n - 1 - r if rule.flags == FROM_TOP else r]] = True
         if rule.kind == DENSE:
             _complete(histogram, start, n_cells, scales, node, left)
     return n_values

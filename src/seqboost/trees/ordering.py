@@ -5,7 +5,7 @@ Of all divisions of the categories into two, the best for a convex criterion is 
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,20 @@ from seqboost.trees.criterion import unpack
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.integers import int64
 
-__all__ = ["MIN_ROWS_OF_WIDE_CATEGORY", "Order", "order_categories", "sort"]
+__all__ = ["MIN_ROWS_OF_WIDE_CATEGORY", "Ranks", "order_categories", "sort"]
 
 # Ordering thousands of categories by the gradients of one or two rows each is ordering noise.
 MIN_ROWS_OF_WIDE_CATEGORY = 5
 
-Order: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]
-"""Scratch: keys and values in their order, both (max_values,)."""
+
+class Ranks(NamedTuple):
+    """Scratch for ordering categories, and what a lag's labels add up to."""
+
+    keys: NDArray[np.float64]  # (max_values,) G/(H+λ), rising
+    order: NDArray[np.int64]  # (max_values,) the categories in this order
+    sums: NDArray[np.float64]  # (2, n_labels + 1) G and H of the labels at a lag
+    present: NDArray[np.int64]  # (n_labels + 1, order + 1) contexts of each label and type
+    on_left: NDArray[np.int64]  # (order + 1,) contexts of each type on the left
 
 
 @inner
@@ -32,10 +39,10 @@ def order_categories(
     min_rows: int,  # IN
     scales: Scales,
     lam: float,  # IN λ
-    scratch: Order,  # OUT the categories by rising G/(H+λ)
+    ranks: Ranks,  # OUT
 ) -> int:
     """Order the categories that have at least ``min_rows`` positions; return their number."""
-    keys, order = scratch
+    keys, order = ranks.keys, ranks.order
     n = int64(0)
     for v in range(n_cells):
         packed = histogram[2 * (start + v) + 1]

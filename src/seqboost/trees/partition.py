@@ -19,34 +19,7 @@ from seqboost._jit import inner
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 
-__all__ = ["copy_part", "divide", "keep_types", "mark_dense", "mark_sparse", "regrown"]
-
-
-@inner
-def regrown(
-    array: NDArray[np.int32],  # IN
-    used: int,  # IN
-    needed: int,  # IN
-) -> NDArray[np.int32]:
-    """Return an array with room for ``needed`` entries, the first ``used`` kept."""
-    if needed <= array.size:
-        return array
-    larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
-    copy_part(array, int64(0), larger, int64(0), used)
-    return larger
-
-
-@inner
-def copy_part(
-    source: NDArray[np.int32],  # IN
-    source_start: int,  # IN
-    target: NDArray[np.int32],  # OUT
-    target_start: int,  # IN
-    n: int,  # IN
-) -> None:
-    """Copy ``n`` entries."""
-    for p in range(n):
-        target[target_start + p] = source[source_start + p]
+__all__ = ["divide", "keep_types", "mark_dense", "mark_sparse"]
 
 
 @inner

@@ -30,7 +30,7 @@ from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.lags import best_lag
-from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Order, order_categories
+from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Ranks, order_categories
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, SPARSE
 
@@ -111,16 +111,16 @@ def _categorical(
     scales: Scales,
     kind: int,  # IN DENSE or SPARSE
     feature: int,  # IN
-    scratch: Order,
+    ranks: Ranks,
 ) -> SplitRule:
     """Scan the ordered subsets, or each category against the rest.
 
     Where some positions have a category that takes no part, which always goes right, the subsets at the top of the
     order are not the complements of those at the bottom and are scanned too.
     """
-    order = scratch[1]
+    order = ranks.order
     start, n_cells = span
-    n = order_categories(histogram, start, n_cells, min_rows, scales, limits.l2_regularization, scratch)
+    n = order_categories(histogram, start, n_cells, min_rows, scales, limits.l2_regularization, ranks)
     for flags in range(0, 2 * FROM_TOP, FROM_TOP):
         g_left, h_left, n_left = 0.0, 0.0, int64(0)
         for r in range(n):
@@ -189,7 +189,7 @@ def best_split(
     mask: NDArray[np.int32],  # IN (n_extended,) −1 for the node's contexts, 0 for others
     type_rows: NDArray[np.int64],  # IN (order + 1,)
     drawn: NDArray[np.bool_],  # IN (n_window_features,) features this node may use
-    scratch: Order,
+    ranks: Ranks,
 ) -> SplitRule:
     """Return the best split of a node; its gain is ``limits.min_gain`` if there is none."""
     best = SplitRule(max(limits.min_gain, 1e-12), int64(-1), int64(0), int64(0), int64(0))
@@ -204,7 +204,7 @@ def best_split(
         else:
             span = (start, int64(dense.n_values[f]) + 2)
             best = _categorical(
-                best, node, limits, histogram, span, int64(1), scales, int64(DENSE), int64(f), scratch
+                best, node, limits, histogram, span, int64(1), scales, int64(DENSE), int64(f), ranks
             )
     n_sparse = sparse.kind.size
     n_slots = int64(sparse.slot_start[n_sparse])
@@ -223,8 +223,8 @@ def best_split(
             else:
                 best = _categorical(
                     best, node, limits, histogram, (shift + first, n), int64(MIN_ROWS_OF_WIDE_CATEGORY), scales,
-                    int64(SPARSE), int64(feature), scratch,
+                    int64(SPARSE), int64(feature), ranks,
                 )  # fmt: skip
     if space.lag_label.shape[0] > 0:
-        best = best_lag(best, node, limits, context_sums, mask, type_rows, space, scales, scratch)
+        best = best_lag(best, node, limits, context_sums, mask, type_rows, space, scales, ranks)
     return best
