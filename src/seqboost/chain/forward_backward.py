@@ -12,7 +12,7 @@ from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
 from seqboost.chain.joint import BLOCK, exponentiate, joint_backward, joint_backward_log, joint_forward
 from seqboost.chain.manylabels import factored_bounds
-from seqboost.chain.mixing import contraction, pair_marginals, position_blocks
+from seqboost.chain.mixing import block_buffers, contraction, pair_marginals, position_blocks
 from seqboost.chain.potentials import Potentials, sequence_chunks
 
 __all__ = ["PairMessages", "pair_sums_chunk", "posterior_chunk"]
@@ -105,8 +105,9 @@ def _mixing(
     if messages is not None:
         _factored_mixing(p, messages, cells, tau_forward, tau_backward)
     else:
+        buffers = block_buffers(p.n_labels, p.space.n_contexts)
         for a, b in position_blocks(p.offsets[first], p.offsets[last], p.n_labels * p.space.n_contexts):
-            contraction(cells, p.scores.shape, a, tau_forward[a:b], tau_backward[a:b])
+            contraction(cells, p.scores.shape, a, buffers, tau_forward[a:b], tau_backward[a:b])
     tau_forward[p.offsets[first:last]] = 0.0
     for j in range(p.order):
         starts = p.offsets[first:last] + j
@@ -204,6 +205,7 @@ def _factored_mixing(
             tau_forward, tau_backward,
         )  # fmt: skip
         runs = [(p.offsets[s], p.offsets[s + 1]) for s in first + np.flatnonzero(messages.in_logs)]
+    buffers = block_buffers(p.n_labels, n_contexts)
     for begin, stop in runs:
         for a, b in position_blocks(begin, stop, p.n_labels * n_contexts):
             pairs = np.empty(p.n_labels * (b - a) * n_contexts, np.float32)
@@ -211,7 +213,7 @@ def _factored_mixing(
                 p.table, messages.weights, p.offsets, p.space.base, (a, b, first), messages.in_logs,
                 messages.before, messages.after, pairs,
             )  # fmt: skip
-            contraction(pairs, (p.n_labels, b - a, n_contexts), 0, tau_forward[a:b], tau_backward[a:b])
+            contraction(pairs, (p.n_labels, b - a, n_contexts), 0, buffers, tau_forward[a:b], tau_backward[a:b])
 
 
 def _table_weights(p: Potentials, base: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:

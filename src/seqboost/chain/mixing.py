@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from seqboost._jit import jit
 
-__all__ = ["IMPOSSIBLE", "contraction", "pair_marginals", "position_blocks"]
+__all__ = ["IMPOSSIBLE", "block_buffers", "contraction", "pair_marginals", "position_blocks"]
 
 IMPOSSIBLE = 1e-30
 """Contexts with less posterior probability are no rows: nothing measurable hangs on them."""
 
-BLOCK_CELLS = 16384
+BLOCK_CELLS = 32768
 """Cells (position, context, label) worked on together, so that they stay in a near cache."""
 
 U = np.uint64
@@ -34,10 +34,17 @@ def position_blocks(begin: int, stop: int, n_cells: int) -> list[tuple[int, int]
     return [(a, min(a + size, stop)) for a in range(begin, stop, size)]
 
 
+def block_buffers(n_labels: int, n_contexts: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Make the buffers of :func:`contraction`."""
+    size = position_blocks(0, 1024, n_labels * n_contexts)[0][1]
+    return np.empty(3 * n_labels * n_contexts * size, np.float32), np.empty((n_labels + 3) * size, np.float32)
+
+
 def contraction(
     marginals: NDArray[np.float32],
-    shape: tuple[int, int, int],
+    shape: tuple[int, ...],
     start: int,
+    buffers: tuple[NDArray[np.float32], NDArray[np.float32]],
     tau_forward: NDArray[np.float32],
     tau_backward: NDArray[np.float32],
 ) -> None:
@@ -51,17 +58,20 @@ def contraction(
         Shape of the marginals.
     start : int
         First position.
+    buffers : float32 arrays
+        From :func:`block_buffers`.
     tau_forward, tau_backward : float32 arrays (n,)
         OUT: of the n positions from ``start`` on.  Where lags do not exist ``tau_backward`` means nothing.
     """
-    n_labels, _, n_contexts = shape
+    n_labels, n_positions, n_contexts = shape
     n = tau_forward.size
-    cond = np.empty((3, n_labels * n_contexts * n), np.float32)
-    work = np.empty((n_labels + 3, n), np.float32)
-    conditional_rows(marginals, shape, start, n, cond[2], work.reshape(-1), cond)
+    cond = buffers[0][: 3 * n_labels * n_contexts * n].reshape(3, -1)
+    work = buffers[1][: (n_labels + 3) * n].reshape(-1, n)
+    conditional_rows(marginals, (n_labels, n_positions, n_contexts), start, n, cond[2], buffers[1], cond)
     distances = pair_distances if n_labels <= 8 and n_contexts <= 27 else bounded_distances
+    centre = buffers[1][3 * n :]
     for rows, tau in ((cond[0], tau_forward), (cond[1], tau_backward)):
-        distances(rows, n_labels, n_contexts, work[0], work[1], work[2], work[3:].reshape(-1), tau)
+        distances(rows, n_labels, n_contexts, work[0], work[1], work[2], centre, tau)
 
 
 @jit

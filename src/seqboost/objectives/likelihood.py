@@ -171,9 +171,13 @@ class Likelihood:
         self._path_score = np.empty(n_sequences)
         self._n_correct = np.empty(n_sequences, dtype=np.int64)
         self._best = np.empty(n_positions, dtype=np.int32)
-        slot, self._extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
+        slot, extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
         self._slot = slot if self._n_slots > 1 else np.zeros_like(slot)
         self._known = np.maximum(self._labels, 0)
+        # where the labelled paths run, in flat table and scores
+        self._table_cell = extended.astype(np.int64) * space.n_labels + self._known
+        self._score_cell = (self._known.astype(np.int64) * n_positions + np.arange(n_positions)) * self._n_slots
+        self._score_cell += self._slot
         n_tau = n_positions if self._curvature == MIXING else 0
         self._tau = np.zeros((2, n_tau), dtype=np.float32)  # forward, backward
         self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
@@ -191,7 +195,7 @@ class Likelihood:
             self._means, self._variances = np.empty(table_shape), np.empty(table_shape)
             counted = np.flatnonzero(np.repeat(self._complete, lengths))
             self._observed = np.zeros(table_shape[1:])
-            np.add.at(self._observed, (self._extended[counted], self._labels[counted]), self._row_weights[counted])
+            np.add.at(self._observed, (extended[counted], self._labels[counted]), self._row_weights[counted])
             per_type = np.bincount(context_type, weights=self._row_weights, minlength=space.order + 1)
             self._table_count: NDArray[np.float64] = np.tile(per_type[space.extended_types(), None], space.n_labels)
 
@@ -311,8 +315,8 @@ class Likelihood:
         """Fill the scores of the labelled paths; those with unobserved labels are replaced later."""
         starts, stops = self._offsets[first:last], self._offsets[first + 1 : last + 1]
         rows = slice(starts[0], stops[-1])
-        score = p.table[self._extended[rows], self._known[rows]]
-        score += p.scores[self._known[rows], np.arange(rows.start, rows.stop), self._slot[rows]]
+        score = p.table.reshape(-1).take(self._table_cell[rows])
+        score += p.scores.reshape(-1).take(self._score_cell[rows])
         self._path_score[first:last] = np.add.reduceat(score, starts - starts[0]) + p.end[self._known[stops - 1]]
 
     def _table_derivatives(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
