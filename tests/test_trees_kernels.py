@@ -249,7 +249,7 @@ def check_leaves(case, grower, tree, partition, scales):
 
         expected = exact(*sums, rows, scales.count_bits, cells_of, n_cells)
         assert leaves.histogram[state[SLOT]].tolist() == expected
-        for plane, by_context in zip(planes, leaves.contexts[leaf], strict=True):
+        for plane, by_context in zip(planes, leaves.contexts[state[SLOT]], strict=True):
             for e in np.flatnonzero(partition.mask[leaf]) if case.order else ():
                 j = space.type_of[e]
                 of_type = rows[space.row_type[rows] == j]

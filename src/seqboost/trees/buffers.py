@@ -39,11 +39,11 @@ N_LEAVES, USED, NEWEST, N_PROGRESS = 0, 1, 2, 4
 class Leaves(NamedTuple):
     """Open and finished leaves; leaf number = first index. The left child of a split keeps its parent's number."""
 
-    state: NDArray[np.int64]  # (max_leaves, N_STATE) segment, positions, depth, row of ``histogram``, sums
+    state: NDArray[np.int64]  # (max_leaves, N_STATE) segment, positions, depth, slot, sums
     mask: NDArray[np.int32]  # (max_leaves, n_extended) −1: the leaf holds this context
     type_rows: NDArray[np.int64]  # (max_leaves, order + 1) fitted positions of each type
-    contexts: NDArray[np.int64]  # (max_leaves, 2, n_extended) sums of gradient and curvature per context
-    histogram: NDArray[np.int64]  # (max_leaves, 2 * n_cells)
+    contexts: NDArray[np.int64]  # (n_slots, 2, n_extended) by slot: sums of gradient and curvature per context
+    histogram: NDArray[np.int64]  # (n_slots, 2 * n_cells) by slot, as many as leaves
     rule: NDArray[np.float64]  # (max_leaves, 5) SplitRule; gain < 0: no split
     progress: NDArray[np.int64]  # (N_PROGRESS,) how far the tree has grown
 

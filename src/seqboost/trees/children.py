@@ -69,15 +69,17 @@ def measure(
 @inlined
 def _subtract_small(leaves: Leaves, large: int, small: int, wants_histogram: bool) -> None:
     """Turn the parent's sums, which ``large`` holds, into its own: parent − small."""
-    leaves.state[large, G] -= leaves.state[small, G]
-    leaves.state[large, H] -= leaves.state[small, H]
-    for j in range(leaves.type_rows.shape[1]):
-        leaves.type_rows[large, j] -= leaves.type_rows[small, j]
+    state, type_rows, contexts = leaves.state, leaves.type_rows, leaves.contexts
+    state[large, G] -= state[small, G]
+    state[large, H] -= state[small, H]
+    for j in range(type_rows.shape[1]):
+        type_rows[large, j] -= type_rows[small, j]
     if wants_histogram:
-        subtract(leaves.histogram[leaves.state[large, SLOT]], leaves.histogram[leaves.state[small, SLOT]])
-        for e in range(leaves.mask.shape[1]):
-            leaves.contexts[large, 0, e] -= leaves.contexts[small, 0, e]
-            leaves.contexts[large, 1, e] -= leaves.contexts[small, 1, e]
+        from_slot, slot = state[large, SLOT], state[small, SLOT]
+        subtract(leaves.histogram[from_slot], leaves.histogram[slot])
+        for e in range(contexts.shape[2]):
+            contexts[from_slot, 0, e] -= contexts[slot, 0, e]
+            contexts[from_slot, 1, e] -= contexts[slot, 1, e]
 
 
 @inlined
@@ -97,7 +99,7 @@ def split_rows(
 ) -> None:
     """Divide the positions of ``leaf``: its left part stays ``leaf``, its right part becomes ``other``."""
     rows, gradient, curvature = segments
-    state = leaves.state
+    state, mask, type_rows = leaves.state, leaves.mask, leaves.type_rows
     start, size, fitted = state[leaf, START], state[leaf, SIZE], state[leaf, FITTED]
     goes_left = scratch.goes_left
     if rule.kind == DENSE:
@@ -110,20 +112,18 @@ def split_rows(
     n_right_fitted = fitted - n_left_fitted
     state[leaf, SIZE], state[leaf, FITTED] = n_left, n_left_fitted
     state[other, START], state[other, SIZE], state[other, FITTED] = start + n_left, size - n_left, n_right_fitted
-    for e in range(leaves.mask.shape[1]):
-        leaves.mask[other, e] = leaves.mask[leaf, e]
-        leaves.contexts[other, 0, e] = leaves.contexts[leaf, 0, e]
-        leaves.contexts[other, 1, e] = leaves.contexts[leaf, 1, e]
-    for j in range(leaves.type_rows.shape[1]):
-        leaves.type_rows[other, j] = leaves.type_rows[leaf, j]
+    for e in range(mask.shape[1]):
+        mask[other, e] = mask[leaf, e]
+    for j in range(type_rows.shape[1]):
+        type_rows[other, j] = type_rows[leaf, j]
     state[other, G], state[other, H] = state[leaf, G], state[leaf, H]
     small, large = (leaf, other) if n_left_fitted <= n_right_fitted else (other, leaf)
-    if small == leaf:  # the parent's histogram goes to the large child
+    if small == leaf:  # the parent's histogram and sums per context go to the large child
         state[leaf, SLOT], state[other, SLOT] = state[other, SLOT], state[leaf, SLOT]
     measure(dense, sparse, space, scales, leaves, int64(small), rows, gradient, curvature, wants_histogram)
-    if wants_histogram and leaves.mask.shape[1] > 1:
+    if wants_histogram and mask.shape[1] > 1:
         first, last = state[small, START], state[small, START] + state[small, FITTED]
-        add_contexts(cells, space, rows, first, last, scratch.inside, leaves.contexts[small])
+        add_contexts(cells, space, rows, first, last, scratch.inside, leaves.contexts[state[small, SLOT]])
     _subtract_small(leaves, large, small, wants_histogram)
 
 
@@ -151,13 +151,15 @@ def _share_contexts(
     left: NDArray[np.bool_],  # IN (max_values,)
 ) -> None:
     """Divide the contexts of ``leaf`` between it and ``other``."""
-    for e in range(leaves.mask.shape[1]):
+    mask, contexts = leaves.mask, leaves.contexts
+    from_slot, slot = leaves.state[leaf, SLOT], leaves.state[other, SLOT]
+    for e in range(mask.shape[1]):
         goes_left = left[space.lag_label[rule.feature, e]]
-        was = leaves.mask[leaf, e]
-        leaves.mask[leaf, e] = was if goes_left else 0
-        leaves.mask[other, e] = 0 if goes_left else was
-        leaves.contexts[other, 0, e] = leaves.contexts[leaf, 0, e]
-        leaves.contexts[other, 1, e] = leaves.contexts[leaf, 1, e]
+        was = mask[leaf, e]
+        mask[leaf, e] = was if goes_left else 0
+        mask[other, e] = 0 if goes_left else was
+        contexts[slot, 0, e] = contexts[from_slot, 0, e]
+        contexts[slot, 1, e] = contexts[from_slot, 1, e]
 
 
 @inlined
@@ -177,35 +179,35 @@ def split_contexts(
 ) -> None:
     """Divide the contexts of ``leaf``; the segment of ``other`` lies at its START, with room for a copy of the rows."""
     rows, gradient, curvature = segments
-    state = leaves.state
+    state, mask, type_rows, row_type = leaves.state, leaves.mask, leaves.type_rows, space.row_type
     start, size, fitted = state[leaf, START], state[leaf, SIZE], state[leaf, FITTED]
     there = state[other, START]
     _share_contexts(space, leaves, leaf, other, rule, scratch.left)
     has_left, has_right = scratch.has[0], scratch.has[1]
-    _types_with_context(space, leaves.mask[leaf], has_left)
-    _types_with_context(space, leaves.mask[other], has_right)
+    _types_with_context(space, mask[leaf], has_left)
+    _types_with_context(space, mask[other], has_right)
     for p in range(size):
         rows[there + p] = rows[start + p]
         gradient[there + p] = gradient[start + p]
         curvature[there + p] = curvature[start + p]
-    row_sums(cells, leaves.mask[leaf], space, rows, gradient, curvature, start, start + fitted)
+    row_sums(cells, mask[leaf], space, rows, gradient, curvature, start, start + fitted)
     for p in range(fitted):
         gradient[there + p] -= gradient[start + p]
         curvature[there + p] -= curvature[start + p]
     left_histogram = leaves.histogram[state[leaf, SLOT]]
     for p in range(start, start + fitted):
-        if wants_histogram and not has_left[space.row_type[rows[p]]]:
+        if wants_histogram and not has_left[row_type[rows[p]]]:
             remove_counts(dense, sparse, rows[p], left_histogram)
     state[leaf, SIZE], state[leaf, FITTED] = keep_types(
-        space.row_type, has_left, rows, gradient, curvature, start, size, fitted
+        row_type, has_left, rows, gradient, curvature, start, size, fitted
     )
     state[other, SIZE], state[other, FITTED] = keep_types(
-        space.row_type, has_right, rows, gradient, curvature, there, size, fitted
+        row_type, has_right, rows, gradient, curvature, there, size, fitted
     )
     measure(dense, sparse, space, scales, leaves, int64(other), rows, gradient, curvature, wants_histogram)
     if wants_histogram:
         subtract_contexts(left_histogram, leaves.histogram[state[other, SLOT]], scales.count_bits)
     state[leaf, G] -= state[other, G]
     state[leaf, H] -= state[other, H]
-    for j in range(leaves.type_rows.shape[1]):
-        leaves.type_rows[leaf, j] = leaves.type_rows[leaf, j] if has_left[j] else 0
+    for j in range(type_rows.shape[1]):
+        type_rows[leaf, j] = type_rows[leaf, j] if has_left[j] else 0

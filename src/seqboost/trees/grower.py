@@ -76,11 +76,16 @@ def _draw_features(scratch: Scratch, n_drawn: int) -> None:
 
 
 @inlined
-def _node(leaves: Leaves, leaf: int, limits: Limits, scales: Scales) -> Node:
+def _node(
+    state: NDArray[np.int64],  # IN (max_leaves, N_STATE)
+    leaf: int,
+    limits: Limits,
+    scales: Scales,
+) -> Node:
     """Return (G, H, n, G²/(H+λ)) of a leaf."""
-    g = leaves.state[leaf, G] / scales.gradient
-    h = leaves.state[leaf, H] / scales.curvature
-    return g, h, leaves.state[leaf, FITTED], g * g / max(h + limits.l2_regularization, 1e-300)
+    g = state[leaf, G] / scales.gradient
+    h = state[leaf, H] / scales.curvature
+    return g, h, state[leaf, FITTED], g * g / max(h + limits.l2_regularization, 1e-300)
 
 
 @inlined
@@ -95,15 +100,15 @@ def _find(
     scratch: Scratch,
 ) -> None:
     """Find and store the best split of a leaf."""
-    stored = leaves.rule[leaf]
+    stored, state = leaves.rule[leaf], leaves.state
+    slot = state[leaf, SLOT]
     stored[0] = -1.0
-    if leaves.state[leaf, DEPTH] >= limits.max_depth:
+    if state[leaf, DEPTH] >= limits.max_depth:
         return
     _draw_features(scratch, limits.n_drawn_features)
     rule = best_split(
-        dense, sparse, space, limits, scales, _node(leaves, leaf, limits, scales),
-        leaves.histogram[leaves.state[leaf, SLOT]], leaves.contexts[leaf], leaves.mask[leaf], leaves.type_rows[leaf],
-        scratch.drawn, scratch.ranks,
+        dense, sparse, space, limits, scales, _node(state, leaf, limits, scales), leaves.histogram[slot],
+        leaves.contexts[slot], leaves.mask[leaf], leaves.type_rows[leaf], scratch.drawn, scratch.ranks,
     )  # fmt: skip
     if rule.kind >= 0:
         stored[0], stored[1], stored[2], stored[3], stored[4] = rule
@@ -140,23 +145,24 @@ def _record(
     splits.feature[number] = feature
     splits.gain[number] = rule.gain
     splits.n_rows[number] = n_rows
-    above = splits.parent[leaf]
+    left_child, right_child, parent, words = splits.left, splits.right, splits.parent, splits.words
+    above = parent[leaf]
     if above >= 0:
-        if splits.left[above] == ~leaf:
-            splits.left[above] = number
+        if left_child[above] == ~leaf:
+            left_child[above] = number
         else:
-            splits.right[above] = number
-    splits.left[number] = ~leaf
-    splits.right[number] = ~other
-    splits.parent[leaf] = number
-    splits.parent[other] = number
+            right_child[above] = number
+    left_child[number] = ~leaf
+    right_child[number] = ~other
+    parent[leaf] = number
+    parent[other] = number
     first = splits.word_start[number]
     n_words = (n_values + 63) // 64
     for w in range(n_words):
-        splits.words[first + w] = 0
+        words[first + w] = 0
     for v in range(n_values):
         if left[v]:
-            splits.words[first + v // 64] |= np.uint64(1) << np.uint64(v % 64)
+            words[first + v // 64] |= np.uint64(1) << np.uint64(v % 64)
     splits.word_start[number + 1] = first + n_words
 
 
@@ -229,8 +235,8 @@ def grow_tree(
             state[other, START] = progress[USED]
             progress[USED] += state[leaf, SIZE]
         n_values = left_values(
-            dense, sparse, space, limits, scales, rule, _node(leaves, leaf, limits, scales),
-            leaves.histogram[state[leaf, SLOT]], leaves.contexts[leaf], leaves.mask[leaf], scratch.left,
+            dense, sparse, space, limits, scales, rule, _node(state, leaf, limits, scales),
+            leaves.histogram[state[leaf, SLOT]], leaves.contexts[state[leaf, SLOT]], leaves.mask[leaf], scratch.left,
             scratch.ranks,
         )  # fmt: skip
         feature = rule.feature
