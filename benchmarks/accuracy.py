@@ -50,21 +50,21 @@ TASKS: dict[str, Task] = {
         (5,), crfsuite=(5,),
     ),
     "stress": Task(
-        variants({"window": 6}, *SHAPES, {"max_features": 0.3}, {"learning_rate": 0.1}), (6,), crfsuite=(6,)
+        variants({"window": 6}, *SHAPES, {"max_features": 0.3}, {"learning_rate": 0.25}), (6,), crfsuite=(6,)
     ),
     "hyphen": Task(variants({}, *SHAPES, {"l2_regularization": 1.0}, {"max_features": 0.3}), (0,), crfsuite=(0,)),
     "nettalk": Task(({"window": 6, "potentials": "factored"},), (6,), 60, (3,), (0.1,)),
     "conll2000": Task(
-        ({"decoding": "viterbi", "learning_rate": 0.4, "l2_regularization": 1.0},),
+        ({"decoding": "viterbi", "learning_rate": 1.0, "l2_regularization": 1.0, "max_iter": 100},),
         crfsuite=(0,), penalties=(1.0,), spans=True,
     ),
     "rfid_activity": Task(({"window": 5},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
     "gesture_phase": Task(({"window": 5, "max_iter": 100},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
     "occupancy": Task(({"window": 5, "max_iter": 100},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
-    "S1": Task(variants({"window": 5}, *SHAPES, {"learning_rate": 0.1, "potentials": "factored"}), (5,), crfsuite=(3,)),
-    "S2": Task(({"learning_rate": 0.4, "l2_regularization": 1.0},), (0, 1), 60, (0,), (0.1,)),
+    "S1": Task(variants({"window": 5}, *SHAPES, {"learning_rate": 0.25, "potentials": "factored"}), (5,), crfsuite=(3,)),
+    "S2": Task(({"learning_rate": 1.0, "l2_regularization": 1.0},), (0, 1), 60, (0,), (0.1,)),
     "S3": Task(
-        ({"potentials": "factored", "learning_rate": 0.4, "max_iter": 300},), (0, 2), crfsuite=(1,), penalties=(1.0,)
+        ({"potentials": "factored", "learning_rate": 1.0, "max_iter": 300},), (0, 2), crfsuite=(1,), penalties=(1.0,)
     ),
 }  # fmt: skip
 

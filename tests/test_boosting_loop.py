@@ -194,13 +194,15 @@ def test_the_bound_of_mixing_hardly_ever_needs_a_step_below_the_first(joint):
 
 
 @BOTH
-def test_steps_grow_up_to_newtons_share_and_no_further(joint):
+def test_steps_grow_up_to_newtons_share_and_no_further(joint, monkeypatch):
+    monkeypatch.setattr(loop_module, "TOLERATED_CAUTION", 2.0)
     shop = Workshop(joint, learning_rate=0.1)
     ensemble = shop.ensemble()
     first = 1.0 if joint else loop_module.TWO_BLOCKS
     for _ in range(12):
         derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
-        limit = first * max(1.0, derivatives.hessian.sum() / (p := np.abs(derivatives.gradient) - derivatives.gradient**2).sum())
+        p = np.abs(derivatives.gradient) - derivatives.gradient**2
+        limit = first * max(1.0, derivatives.hessian.sum() / p.sum() / 2.0)
         boosted = shop.round(ensemble)
         step, _ = loop_module._climb(shop.task(), ensemble, shop.history, boosted, derivatives)
         last = shop.history.step[-1] if shop.history.step else 0.0

@@ -71,9 +71,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
 
     Parameters
     ----------
-    learning_rate : float, default=0.2
-        Factor on the values of leaves. With curvature "mixing", the share of a Newton step that an average leaf moves by
-        once the steps have grown to their limit.
+    learning_rate : float, default=0.5
+        Factor on the values of leaves. The curvature "mixing" makes steps small by itself; with "newton" and "count" use
+        0.05 to 0.1.
     max_iter : int, default=500
         Largest number of rounds; a round grows one tree per label.
     max_leaf_nodes : int, default=31
@@ -186,7 +186,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     def __init__(
         self,
         *,
-        learning_rate: float = 0.2,
+        learning_rate: float = 0.5,
         max_iter: int = 500,
         max_leaf_nodes: int = 31,
         max_depth: int | None = None,
