@@ -113,8 +113,8 @@ def _climb(
 ) -> tuple[float, Derivatives] | None:
     """Add a round with the largest step that does not lower the log-likelihood; None if there is none.
 
-    The curvature "mixing" holds for the worst case: step 1 is safe, and on sticky chains it is a small part of what would
-    be safe. So there the step grows from round to round, up to where an average leaf moves by an eighth of
+    The curvature "mixing" holds for the worst case: step 1 is safe, and on sticky chains it is a small part of what
+    would be safe. So there the step grows from round to round, up to where an average leaf moves by an eighth of
     ``learning_rate`` times its Newton step, and is halved whenever the log-likelihood would fall.
     """
     before = history.objective_value(derivatives)

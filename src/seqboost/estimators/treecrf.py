@@ -72,8 +72,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     Parameters
     ----------
     learning_rate : float, default=0.5
-        Factor on the values of leaves. The curvature "mixing" makes steps small by itself; with "newton" and "count" use
-        0.05 to 0.1.
+        Factor on the values of leaves. The curvature "mixing" makes steps small by itself; with "newton" and "count"
+        use 0.05 to 0.1.
     max_iter : int, default=500
         Largest number of rounds; a round grows one tree per label.
     max_leaf_nodes : int, default=31
