@@ -40,9 +40,7 @@ class Case:
 
     @property
     def examples(self) -> list[Example]:
-        return expand(
-            self.dense, self.sparse, self.offsets, self.n_labels, self.order, self.gradient, self.hessian
-        )
+        return expand(self.dense, self.sparse, self.offsets, self.n_labels, self.order, self.gradient, self.hessian)
 
     @property
     def fitted_examples(self) -> list[Example]:
@@ -95,9 +93,7 @@ def random_case(
     space = context_space(n_labels, order, offsets)
     gradient, hessian = _derivatives(rng, dense, sparse, n_labels, order, offsets)
     rows = np.concatenate([np.flatnonzero(~rider), np.flatnonzero(rider)]).astype(np.int32)
-    return Case(
-        dense, sparse, space, offsets, n_labels, order, gradient, hessian, rows, n_rows - n_riders
-    )
+    return Case(dense, sparse, space, offsets, n_labels, order, gradient, hessian, rows, n_rows - n_riders)
 
 
 def _dense(rng, columns, window, n_padded, padded_row, missing, rider):

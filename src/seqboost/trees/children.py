@@ -106,9 +106,7 @@ def split_rows(
         mark_dense(dense, rule.feature, scratch.left, rows, start, start + size, goes_left)
     else:
         mark_sparse(sparse, rule.feature, scratch.left, rows, start, start + size, goes_left)
-    n_left, n_left_fitted = divide(
-        goes_left, rows, gradient, curvature, start, fitted, start + size, scratch.spare
-    )
+    n_left, n_left_fitted = divide(goes_left, rows, gradient, curvature, start, fitted, start + size, scratch.spare)
     n_right_fitted = fitted - n_left_fitted
     state[leaf, SIZE], state[leaf, FITTED] = n_left, n_left_fitted
     state[other, START], state[other, SIZE], state[other, FITTED] = start + n_left, size - n_left, n_right_fitted

@@ -251,9 +251,7 @@ def grow_tree(
                 dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
             )
         else:
-            split_rows(
-                dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
-            )
+            split_rows(dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last)
         state[leaf, DEPTH] += 1
         state[other, DEPTH] = state[leaf, DEPTH]
         progress[N_LEAVES] += 1

@@ -203,9 +203,7 @@ def best_split(
             best = _numeric(best, node, limits, histogram, start, dense.n_values[f], scales, f)
         else:
             span = (start, int64(dense.n_values[f]) + 2)
-            best = _categorical(
-                best, node, limits, histogram, span, int64(1), scales, int64(DENSE), int64(f), ranks
-            )
+            best = _categorical(best, node, limits, histogram, span, int64(1), scales, int64(DENSE), int64(f), ranks)
     n_sparse = sparse.kind.size
     n_slots = int64(sparse.slot_start[n_sparse])
     for o in range(sparse.offset.size if n_sparse > 0 and divisible else 0):
