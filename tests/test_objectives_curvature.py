@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from objectives_cases import SHAPES, make_case
 
-from seqboost.objectives import reference
+from seqboost.objectives import Likelihood, reference
 from seqboost.objectives.cells import BLOCK, subtract_expected
 from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, mixing_sums
 
@@ -149,3 +149,30 @@ def test_cells_are_those_of_the_reference_across_blocks(n_labels, n_slots, curva
         np.testing.assert_array_equal(gradient[:, outside], prob[:, outside])
         assert np.all(np.isnan(hessian[:, outside]))
         assert best[outside] == -7
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_caution_is_the_mean_excess_over_newton_whatever_the_weights(joint):
+    rng = np.random.default_rng(0)
+    n_labels, offsets = 3, np.array([0, 9, 10, 30])
+    labels = rng.integers(n_labels, size=30).astype(np.int32)
+    scores = rng.normal(size=(n_labels, 30, n_labels if joint else 1)).astype(np.float32)
+    table = np.vstack([np.zeros((1, n_labels)), 3.0 * np.eye(n_labels)])
+
+    def caution(labels=labels, weight=1.0, curvature="mixing"):
+        objective = Likelihood(
+            labels, offsets, n_labels=n_labels, order=1, joint=joint, curvature=curvature,
+            sequence_weights=np.full(3, weight),
+        )  # fmt: skip
+        return objective.derivatives(scores, table)
+
+    mixing, newton = caution(), caution(curvature="newton")
+    expected = mixing.hessian.sum(dtype=float) / newton.hessian.sum(dtype=float)
+    # The joint bound is tighter than 2γp(1 − p), so its caution is an upper estimate.
+    assert mixing.caution >= expected * (1 - 1e-5)
+    assert mixing.caution == pytest.approx(expected, rel=0.5 if joint else 1e-5)
+    assert newton.caution == 1.0
+    assert caution(weight=1e4).caution == pytest.approx(mixing.caution, rel=1e-6)
+    hidden = labels.copy()
+    hidden[1:9] = hidden[11:] = -1
+    assert caution(hidden).caution < 2 * mixing.caution

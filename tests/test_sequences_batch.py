@@ -135,6 +135,24 @@ def test_kinds_are_forced():
     assert as_batch([[None, None]], schema=symbols).categorical.tolist() == [[-1], [-1]]
 
 
+def test_lists_where_training_had_single_values():
+    schema = as_batch([[{"w": "a", "n": 1.5}, {"w": "b"}]]).schema
+    with pytest.raises(InputError, match="'w' held a single value .* Labeler .*sequence 1, position 1 holds the member "
+                       "'b'. Pass the value itself, for example {'w': 'b'}, or train with lists"):  # fmt: skip
+        as_batch([[{"n": 1}], [{}, {"w": ["b"]}, {"w": "a"}]], schema=schema, estimator_name="Labeler")
+    with pytest.raises(InputError, match="'n' held a single value .*sequence 0, position 0 holds the member 'x'"):
+        as_batch([[{"n": {"x"}}]], schema=schema)
+    both = as_batch([[{"w": "a", "w=b": True}]]).schema  # an indicator whose name only looks like a member's
+    assert as_batch([[{"w=b": True}]], schema=both).sparse.toarray().tolist() == [[1]]
+
+
+def test_an_indicator_that_is_no_number_is_named():
+    schema = as_batch([[{"w": "a", "f": True, "g": True}]]).schema
+    with pytest.raises(InputError, match="Column 'g' was numeric when Labeler was trained, but sequence 0, position 0 "
+                       "holds 'yes'"):  # fmt: skip
+        as_batch([[{"g": "yes"}]], schema=schema, estimator_name="Labeler")
+
+
 def test_forced_mixed_columns_stay_allowed():
     schema = as_batch([[{"a": 1}, {"a": "u"}]], categorical_features=["a"]).schema
     batch = as_batch([[{"a": "w"}, {"a": 1.0}]], schema=schema)

@@ -161,6 +161,7 @@ def test_sequence_weights():
         ([1, np.inf], r"sample_weight\[1\] is inf"),
         ([0, 0], "All sample weights are zero"),
         (["a", "b"], "one number for each sequence"),
+        ([1e30, 2e30], r"sample_weight\[1\] is 2e\+30; weights must be at most 1e\+30\. Divide all"),
     ],
 )
 def test_bad_sequence_weights(weight, match):

@@ -246,6 +246,14 @@ def test_other_labels_and_columns_at_a_warm_start():
     assert all(map(np.array_equal, model.predict_proba(X), before))
 
 
+def test_arrays_inside_parameters_at_a_warm_start():
+    model = small(warm_start=True, window={"x0": np.array([-1, 0]), "x1": [0]}).fit(X, Y)
+    again = {"x0": [-1, 0], "x1": np.array([0])}
+    assert model.set_params(window=again, max_iter=6).fit(X, Y).n_iter_ == 6
+    with pytest.raises(ParameterError, match="'window' parameter of TreeCRF was .* in the last fit and is"):
+        model.set_params(window={"x0": np.array([0, 1]), "x1": [0]}).fit(X, Y)
+
+
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_labels_that_break_a_rule_are_named_as_the_user_counts(early_stopping):
     allowed = np.array([[1, 1], [0, 1]])  # no way back from b to a

@@ -1,12 +1,13 @@
 """Boosting: the one loop, and what it works with."""
 
 from seqboost.boosting.columns import tree_columns
-from seqboost.boosting.ensemble import Ensemble, TreeFitter
+from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
 from seqboost.boosting.loop import Boosting, boost
 from seqboost.boosting.start import extended_contexts, label_table
 
 __all__ = [
+    "MAX_LEAF_VALUE",
     "Boosting",
     "Callback",
     "Ensemble",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,10 @@ from seqboost._jit import run_tasks
 from seqboost.objectives import Derivatives
 from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
 
-__all__ = ["Ensemble", "Round", "TreeFitter"]
+__all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter"]
+
+MAX_LEAF_VALUE = 2.0
+"""Cap on leaf values: curvature vanishes where the model is confidently wrong."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +28,21 @@ class Round:
     table_move: NDArray[np.float64] | None  # (E, K)
 
     def scaled(self, step: float) -> tuple[Tree, ...]:
-        """Return the trees with their values times ``step``."""
+        """Return the trees with their values times ``step``; growing a value does not lift it above the cap."""
         if step == 1.0:
             return self.trees
-        return tuple(replace(tree, value=tree.value * np.float32(step)) for tree in self.trees)
+        return tuple(replace(tree, value=_grown(tree.value, step).astype(np.float32)) for tree in self.trees)
+
+    def table_step(self, step: float) -> NDArray[np.float64] | float:
+        """Return the table's move times ``step``, within the same cap."""
+        return 0.0 if self.table_move is None else _grown(self.table_move, step)
+
+
+def _grown(value: NDArray[Any], step: float) -> NDArray[Any]:
+    """Return values times ``step``, at most at the cap unless they were above it before."""
+    limit = np.maximum(np.abs(value), MAX_LEAF_VALUE)
+    grown: NDArray[Any] = np.clip(value * step, -limit, limit)
+    return grown
 
 
 class TreeFitter:
@@ -146,5 +161,5 @@ class Ensemble:
         ]
         run_tasks(Partition.add, tasks, self._n_threads)
         if boosted.table_move is not None:
-            self.table = self._table_before + step * boosted.table_move
+            self.table = self._table_before + boosted.table_step(step)
         self.rounds[-1] = trees

@@ -120,7 +120,7 @@ def _climb(
     before = history.objective_value(derivatives)
     step = 1.0 if boosted.table_move is None else TWO_BLOCKS
     if task.is_safe:
-        largest = step * max(1.0, _caution(derivatives) / TOLERATED_CAUTION)
+        largest = step * max(1.0, derivatives.caution / TOLERATED_CAUTION)
         last = history.step[-1] if history.step else 0.0
         step = min(max(step, STEP_GROWTH * last), largest)
     ensemble.add(boosted, step)
@@ -132,18 +132,6 @@ def _climb(
         ensemble.repeat(boosted, step)
     ensemble.undo()
     return None
-
-
-def _caution(derivatives: Derivatives) -> float:
-    """Return how many times the curvature exceeds p(1 − p) on average: Σh / Σ|Δ|(1 − |Δ|), which is 1 for Newton's.
-
-    A sample of the cells is enough; |Δ|(1 − |Δ|) = p(1 − p) where labels are observed.
-    """
-    every = max(1, derivatives.gradient.size // 200_000)
-    gradient = np.abs(derivatives.gradient.reshape(-1)[::every])
-    variance = float(np.sum(gradient * (1 - np.minimum(gradient, 1)), dtype=np.float64))
-    curvature = float(np.sum(derivatives.hessian.reshape(-1)[::every], dtype=np.float64))
-    return curvature / variance if variance > 0 else 1.0
 
 
 def _table_move(fitter: TreeFitter, derivatives: Derivatives) -> NDArray[np.float64] | None:

@@ -101,6 +101,12 @@ def check_unchanged(name: str, earlier: Mapping[str, Any], now: Mapping[str, Any
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(np.asarray(a), np.asarray(b))
+    """Tell whether two parameters say the same; arrays and lists of the same values do."""
+    if a is b:
+        return True
+    a, b = (value.tolist() if hasattr(value, "tolist") else value for value in (a, b))
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_is_same(value, b[key]) for key, value in a.items())
     return bool(a == b)

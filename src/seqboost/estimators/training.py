@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.boosting import (
+    MAX_LEAF_VALUE,
     Boosting,
     Callback,
     Ensemble,
@@ -35,7 +36,6 @@ from seqboost.trees import Limits, context_space
 
 __all__ = ["Labelled", "Settings", "Trained", "hold_out", "train"]
 
-MAX_LEAF_VALUE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def train(
         labels = np.concatenate([labels, validation.labels])
         weights = np.concatenate([weights, validation.weights])
     is_training = np.arange(len(weights)) < len(training.weights)
-    joint = earlier.model.forest.order == earlier.model.order if earlier else _choose_potentials(binned, settings)
+    joint = _choose_potentials(binned, settings, earlier)
     space = ContextSpace(len(settings.classes), settings["order"])
     if earlier:
         table, end = earlier.model.table, earlier.model.end
@@ -182,16 +182,21 @@ def _fit_binner(batch: SequenceBatch, settings: Settings) -> FeatureBinner:
     )  # fmt: skip
 
 
-def _choose_potentials(binned: BinnedRows, settings: Settings) -> bool:
+def _choose_potentials(binned: BinnedRows, settings: Settings, earlier: Trained | None) -> bool:
     """Return whether potentials are joint; refuse what would not fit into memory."""
     layout = binned.layout
+    n_labels, order = len(settings.classes), settings["order"]
     n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
+    most_leaves = max(2, n_labels**order * binned.n_rows // settings["min_samples_leaf"])
     memory = FitMemory(
-        binned.n_rows, len(settings.classes), settings["order"], n_cells, settings["max_leaf_nodes"],
-        settings.n_threads, 0,
+        binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
+        binned.nbytes,
     )  # fmt: skip
-    joint = settings["potentials"] == "joint" or (settings["potentials"] == "auto" and memory.prefers_joint())
-    joint = joint or settings["order"] == 0
+    if earlier is not None:
+        joint = earlier.model.forest.order == earlier.model.order
+    else:
+        joint = settings["potentials"] == "joint" or (settings["potentials"] == "auto" and memory.prefers_joint())
+        joint = joint or order == 0
     memory.check(joint=joint)
     return joint
 

@@ -32,6 +32,8 @@ class Derivatives:
         Observed positions.
     gradient_bound, hessian_bound : float
         Upper bounds of the largest Σ_c |.| over labels and positions, for fixed-point sums.
+    caution : float
+        How many times the curvature "mixing" exceeds p(1 − p), on average over what is fitted; 1 for the others.
     """
 
     gradient: NDArray[np.float32]
@@ -43,3 +45,4 @@ class Derivatives:
     n_observed: NDArray[np.int64]
     gradient_bound: float
     hessian_bound: float
+    caution: float

@@ -236,6 +236,7 @@ class Likelihood:
             n_observed=self.n_observed,
             gradient_bound=gradient_bound,
             hessian_bound=hessian_bound,
+            caution=self._caution(),
         )
 
     def log_likelihood(
@@ -334,6 +335,14 @@ class Likelihood:
         if not np.all(np.isfinite(found)):
             raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
         return found
+
+    def _caution(self) -> float:
+        """Return Σ_t H_t / Σ_t H_t/(2γ_t), with H_t = Σ_{c,k} h_t(c,k) ≈ 2γ_t Σ_{c,k} w·p(1 − p)."""
+        if self._curvature != MIXING or not self._reach.size:
+            return 1.0
+        of_rows = self._hessian.sum(axis=(0, 2), dtype=np.float64)
+        newton = float(np.sum(of_rows / (2.0 * (1.0 + self._reach[0] + self._reach[1]))))
+        return float(of_rows.sum()) / newton if newton > 0 else 1.0
 
     def _bounds(self) -> tuple[float, float]:
         """Bound Σ_c |Δ| and Σ_c hessian over labels and positions.

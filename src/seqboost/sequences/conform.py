@@ -61,13 +61,16 @@ def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> S
         key = wanted.name if by_name else j
         source = dense.get(key)
         if source is None:
+            if by_name and key not in sparse_place:
+                _refuse_members(batch, wanted.name, schema, estimator_name)
             source = _from_sparse(batch, sparse_place.get(key), absent=np.nan if by_name else 0.0)
         columns.append(_cast(source, wanted, batch, estimator_name))
     extra = Extra(sequence=target.sequence)
     if schema.sparse_names:
         keys = schema.sparse_names if by_name else range(len(schema.columns), schema.n_features)
         place = {key: j for j, key in enumerate(keys)}
-        extra = Extra(_sparse_part(batch, place, dense, sparse_place, schema), schema.sparse_names, target.sequence)
+        sparse = _sparse_part(batch, place, dense, sparse_place, schema, estimator_name)
+        extra = Extra(sparse, schema.sparse_names, target.sequence)
     return assemble(columns, batch.origin, target.form, extra).with_schema(target)
 
 
@@ -100,6 +103,24 @@ def _by_name(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> bo
             stacklevel=4,
         )
     return False
+
+
+def _refuse_members(batch: SequenceBatch, name: str, schema: BatchSchema, estimator_name: str) -> None:
+    """Refuse lists and sets (read as indicators ``"key=member"``) where training had one value for each position."""
+    known = set(schema.sparse_names)
+    places = [
+        j for j, given in enumerate(batch.schema.sparse_names) if given.startswith(f"{name}=") and given not in known
+    ]
+    if batch.sparse is None or not places:
+        return
+    entries = batch.sparse[:, places].tocoo()
+    first = int(np.argmin(entries.coords[0]))
+    member = batch.schema.sparse_names[places[int(entries.coords[1][first])]][len(name) + 1 :]
+    raise InputError(
+        f"Column {name!r} held a single value at each position when {estimator_name} was trained, but X has lists or "
+        f"sets there: {batch.where(int(entries.coords[0][first]))} holds the member {member!r}. Pass the value itself, "
+        f"for example {{{name!r}: {member!r}}}, or train with lists."
+    )
 
 
 def _from_sparse(batch: SequenceBatch, place: int | None, absent: float) -> Column:
@@ -168,6 +189,7 @@ def _sparse_part(
     dense: dict[Any, Column],
     sparse_place: dict[Any, int],
     schema: BatchSchema,
+    estimator_name: str,
 ) -> sp.csr_array:
     """Collect the sparse columns of training from sparse and dense columns of the batch."""
     rows: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
@@ -192,7 +214,7 @@ def _sparse_part(
         if key in place:
             values = column.values
             if column.categories is not None:
-                values = _numbers(column, str(schema.names[place[key]]), batch, "the model")
+                values = _numbers(column, schema.sparse_names[place[key]], batch, estimator_name)
             at = np.flatnonzero((values != 0) & ~(np.isnan(values) if absent_if_missing else False))
             add(at, place[key], values[at])
         elif column.categories is not None:  # a key that held lists of strings in training holds single strings now

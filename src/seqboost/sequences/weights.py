@@ -15,6 +15,8 @@ from seqboost.sequences.columns import is_beyond_floats
 
 __all__ = ["class_weights", "sequence_weights"]
 
+LARGEST = 1e30  # sums of derivatives are float32, which end at 3.4e38
+
 
 def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.float64]:
     """Return one weight per sequence; weight 2 counts a sequence twice.
@@ -29,7 +31,7 @@ def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.flo
     Returns
     -------
     ndarray of float64, shape (n_sequences,)
-        Weights: finite, not negative, not all zero.
+        Weights: at most 1e30, not negative, not all zero.
     """
     if sample_weight is None:
         return np.ones(batch.n_sequences)
@@ -56,6 +58,11 @@ def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.flo
         i = int(np.argmax(bad))
         raise InputError(
             f"sample_weight[{i}] is {weights[i]}; weights must be finite (no NaN, no inf) and not negative."
+        )
+    if weights.max() > LARGEST:
+        i = int(np.argmax(weights > LARGEST))
+        raise InputError(
+            f"sample_weight[{i}] is {weights[i]}; weights must be at most {LARGEST:g}. Divide all of them by a constant."
         )
     if not weights.any():
         raise InputError("All sample weights are zero; at least one sequence needs a positive sample_weight.")
