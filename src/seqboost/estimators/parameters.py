@@ -101,11 +101,11 @@ def check_unchanged(name: str, earlier: Mapping[str, Any], now: Mapping[str, Any
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Tell whether two parameters say the same; arrays and lists of the same values do."""
+    """Tell whether two parameters say the same; an array and a list of the same values do, a tuple (of a window) does not."""
     if a is b:
         return True
     a, b = (value.tolist() if hasattr(value, "tolist") else value for value in (a, b))
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+    if (isinstance(a, list) and isinstance(b, list)) or (isinstance(a, tuple) and isinstance(b, tuple)):
         return len(a) == len(b) and all(map(_is_same, a, b))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(_is_same(value, b[key]) for key, value in a.items())
