@@ -101,7 +101,7 @@ def check_unchanged(name: str, earlier: Mapping[str, Any], now: Mapping[str, Any
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Tell whether two parameters say the same; an array and a list of the same values do, a tuple (of a window) does not."""
+    """Tell whether two parameters say the same; an array says what a list says, a tuple (in a window) does not."""
     if a is b:
         return True
     a, b = (value.tolist() if hasattr(value, "tolist") else value for value in (a, b))

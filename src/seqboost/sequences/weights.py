@@ -62,7 +62,8 @@ def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.flo
     if weights.max() > LARGEST:
         i = int(np.argmax(weights > LARGEST))
         raise InputError(
-            f"sample_weight[{i}] is {weights[i]}; weights must be at most {LARGEST:g}. Divide all of them by a constant."
+            f"sample_weight[{i}] is {weights[i]}; weights must be at most {LARGEST:g}. "
+            "Divide all of them by a constant."
         )
     if not weights.any():
         raise InputError("All sample weights are zero; at least one sequence needs a positive sample_weight.")
