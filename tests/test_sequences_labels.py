@@ -18,6 +18,7 @@ from seqboost.sequences import LabelCoder, allowed_transitions, as_batch, class_
 from seqboost.sequences.schemes import SCHEMES
 
 BATCH = as_batch(["abc", "de"])
+TIMES = np.arange(5).astype("datetime64[D]").astype("datetime64[ns]")
 
 
 def flat_batch(n: int):
@@ -87,11 +88,23 @@ def test_encode_and_decode():
         (np.array(3), InputTypeError, "y is a single value"),
         ([[1, 2, np.inf], [1, 1]], InputError, "Input y contains inf"),
         ([np.array([1, 2, np.inf]), np.array([1, 1])], InputError, "Input y contains inf"),
+        ([TIMES[:3], TIMES[3:]], InputTypeError,
+         r"y\[0\] holds dates or times \(dtype datetime64\[ns\]\).*Convert them to strings"),
+        ([pd.Series(TIMES[:3]), pd.Series(TIMES[3:])], InputTypeError, r"y\[0\] holds dates or times"),
+        ([list("abc"), TIMES[3:] - TIMES[0]], InputTypeError, r"y\[1\] holds dates or times \(dtype timedelta64"),
+        ([["a", "b", "c"], ["a", TIMES[0]]], InputTypeError,
+         "label at sequence 1, position 1 is .*, a date or time; convert such labels to strings"),
     ],
-)
+)  # fmt: skip
 def test_refused(y, error, match):
     with pytest.raises(error, match=match):
         LabelCoder().fit(y, BATCH)
+
+
+@pytest.mark.parametrize("y", [TIMES, pd.Series(TIMES), pl.Series(TIMES), TIMES[:, None], list(TIMES)])
+def test_times_of_flat_input_are_refused(y):
+    with pytest.raises(InputTypeError, match="onvert (them|such labels) to strings"):
+        LabelCoder().fit(y, flat_batch(5))
 
 
 def test_flat_labels():

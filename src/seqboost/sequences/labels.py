@@ -143,6 +143,12 @@ class LabelCoder:
 def _index_of(labels: Sequence[Any], batch: SequenceBatch) -> dict[Any, int]:
     """Give the distinct labels numbers in order of first appearance, refusing what is no label."""
     for kind in set(map(type, labels)):
+        if issubclass(kind, (np.datetime64, np.timedelta64)):
+            row = next(row for row, label in enumerate(labels) if type(label) is kind)
+            raise InputTypeError(
+                f"The label at {batch.where(row)} is {labels[row]!r}, a date or time; convert such labels to strings, "
+                "for example str(label)."
+            )
         if kind.__hash__ is None or issubclass(kind, (complex, np.complexfloating)):
             row = next(row for row, label in enumerate(labels) if type(label) is kind)
             raise InputTypeError(
@@ -153,6 +159,15 @@ def _index_of(labels: Sequence[Any], batch: SequenceBatch) -> dict[Any, int]:
     if any(isinstance(label, (float, np.floating)) and np.isinf(label) for label in index):
         raise InputError("Input y contains infinity (inf). Use None or NaN where the label is unobserved.")
     return index
+
+
+def _refuse_times(labels: NDArray[Any], name: str) -> None:
+    """Refuse arrays of times, which would turn into bare ints."""
+    if labels.dtype.kind in "mM":
+        raise InputTypeError(
+            f"{name} holds dates or times (dtype {labels.dtype}); labels must be strings, numbers or other hashable "
+            f"values. Convert them to strings, for example {name}.astype(str)."
+        )
 
 
 def _sort_labels(labels: list[Any]) -> list[Any]:
@@ -205,6 +220,8 @@ def _flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
             f"y is a {type(y).__name__}; expected a list with one sequence of labels for each sequence of X."
         )
     y = _unwrap(y)
+    if isinstance(y, np.ndarray):
+        _refuse_times(y, "y")
     origin = batch.origin.origin
     if origin == "list" or (origin == "table" and len(y) and _per_sequence(y, batch)):
         return _by_sequence(y, batch)
@@ -284,6 +301,8 @@ def _by_sequence(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
             if part.ndim == 0 or part.shape[1:] != (1,):
                 raise InputError(f"y[{i}] has shape {part.shape}; expected a 1-D array of {length} labels.")
             part = part[:, 0]
+        if isinstance(part, np.ndarray):
+            _refuse_times(part, f"y[{i}]")
         if len(part) != length:
             note = " (a string counts one label per character)" if isinstance(part, str) else ""
             raise InputError(f"y[{i}] has {len(part)} labels but X[{i}] has {length} positions{note}.")
