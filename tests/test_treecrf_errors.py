@@ -393,6 +393,17 @@ def test_extreme_steps_stay_finite(curvature, potentials):
         assert np.isfinite(model.history_["train_score"]).all()
 
 
+def test_text_that_no_file_can_hold(tmp_path):
+    path = tmp_path / "model"
+    labels = small().fit(X, [[label.replace("a", "a\ud800") for label in labels] for labels in Y])
+    with pytest.raises(InputError, match=r"the label 'a\\ud800' holds a lone surrogate.*clean the labels, or pickle"):
+        labels.save(path)
+    names = small().fit([[{"w\ud800": value} for value in x[:, 0]] for x in X], Y)
+    with pytest.raises(InputError, match=r"a lone surrogate in .*w\\ud800.*Clean the names"):
+        names.save(path)
+    assert not path.exists()
+
+
 def test_weights_of_any_size_train():
     for weight in (1e-9, 1e-3, 1e6, 1e30):
         model = small(l2_regularization=weight, learning_rate=1.0, max_iter=10).fit(X, Y, sample_weight=[weight] * 10)

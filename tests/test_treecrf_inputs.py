@@ -241,6 +241,23 @@ def test_labels_of_any_hashable_kind(labels, kind, tmp_path):
     assert again.predict(X)[0].tolist() == labels
 
 
+@pytest.mark.parametrize("names", [{"w", "v"}, frozenset(["w"]), {0}, pd.Index(["w"]), np.array(["w"]), range(1)])
+def test_any_container_of_names_is_saved(names, tmp_path):
+    X = [[{"w": 1, "v": 2}, {"w": 2, "v": 2}, {"w": 3, "v": 1}]]
+    model = small(order=0, categorical_features=names).fit(X, ["aba"])
+    model.save(tmp_path / "model")
+    again = TreeCRF.load(tmp_path / "model")
+    assert sorted(again.categorical_features) == sorted(names)
+    assert all_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_numpy_scalars_inside_labels_are_saved(tmp_path):
+    labels = [("a", np.int64(1)), ("b", np.float32(2)), ("a", np.int64(1))]
+    model = small(order=0, max_iter=10, learning_rate=1.0).fit([[0.0, 5.0, 1.0]], [labels])
+    model.save(tmp_path / "model")
+    assert TreeCRF.load(tmp_path / "model").predict([[0.0, 5.0, 1.0]])[0].tolist() == labels
+
+
 @st.composite
 def batches(draw):
     """Draw ragged batches with labels, some of them unobserved, and the parameters of a model."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from seqboost.boosting import History
 from seqboost.estimators.training import Trained
-from seqboost.exceptions import InputTypeError, ModelFileError
+from seqboost.exceptions import InputError, InputTypeError, ModelFileError
 from seqboost.model import FrozenModel, read_model, write_model
 from seqboost.sequences import BatchSchema, LabelCoder
 
@@ -42,7 +42,14 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
         "classes": _plain_classes(classes),
         "classes_dtype": classes.dtype.str if classes.dtype != object else "object",
     }
-    write_model(path, document, arrays)
+    try:
+        write_model(path, document, arrays)
+    except UnicodeEncodeError as error:
+        text = error.object[max(error.start - 20, 0) : error.end + 20]
+        raise InputError(
+            f"the model holds text that is not valid Unicode and cannot be written to a file: a lone surrogate in "
+            f"{text!r}. Clean the names, categories and labels of training, or pickle the model."
+        ) from None
 
 
 def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
@@ -101,14 +108,16 @@ def _plain(value: Any) -> Any:
         return None
     if isinstance(value, tuple):
         return {"tuple": [_plain(v) for v in value]}
-    if isinstance(value, (range, set, frozenset)):
-        return sorted(int(v) for v in value)
-    if isinstance(value, list):
+    if isinstance(value, (set, frozenset)):
+        return [_plain(v) for v in sorted(value, key=lambda v: (type(v).__name__, v))]
+    if isinstance(value, (list, range)):
         return [_plain(v) for v in value]
     if isinstance(value, dict):
         return {"dict": [[_plain(k), _plain(v)] for k, v in value.items()]}
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
+    if hasattr(value, "tolist"):  # an index or a series of pandas
+        return [_plain(v) for v in value.tolist()]
     raise InputTypeError(f"a parameter of type {type(value).__name__} cannot be written to a model file: {value!r}")
 
 
@@ -130,11 +139,29 @@ def _plain_classes(classes: NDArray[Any]) -> list[Any]:
     """Return the labels as JSON can hold them: strings, numbers, booleans, and tuples of these."""
     plain = []
     for label in classes.tolist():
-        parts = label if isinstance(label, tuple) else (label,)
+        parts = [_python_scalar(part) for part in (label if isinstance(label, tuple) else (label,))]
         if not all(isinstance(part, (str, int, float, bool)) for part in parts):
             raise InputTypeError(
                 f"the label {label!r} of type {type(label).__name__} cannot be written to a model file; use labels "
                 f"that are strings, numbers, booleans or tuples of these, or pickle the model"
             )
-        plain.append(list(label) if isinstance(label, tuple) else label)
+        if any(isinstance(part, str) and not _is_unicode(part) for part in parts):
+            raise InputError(
+                f"the label {label!r} holds a lone surrogate, which is not valid Unicode, and cannot be written to a "
+                f"model file; clean the labels, or pickle the model"
+            )
+        plain.append(parts if isinstance(label, tuple) else parts[0])
     return plain
+
+
+def _python_scalar(value: Any) -> Any:
+    """Return numbers, booleans and strings of NumPy as Python's; times are left, which would become bare ints."""
+    return value.item() if isinstance(value, (np.bool_, np.integer, np.floating, np.str_)) else value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
