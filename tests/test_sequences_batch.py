@@ -153,6 +153,35 @@ def test_an_indicator_that_is_no_number_is_named():
         as_batch([[{"g": "yes"}]], schema=schema, estimator_name="Labeler")
 
 
+@pytest.mark.parametrize("nothing", [{}, None, set(), []], ids=str)
+def test_positions_without_features_at_prediction(nothing):
+    schema = as_batch([[{"n": 1.5, "c": "a", "on": True}, {"n": 2, "c": "b"}]]).schema
+    batch = as_batch([[nothing], [nothing, nothing]], schema=schema)
+    assert batch.schema == schema
+    assert batch.lengths.tolist() == [1, 2]
+    assert np.isnan(batch.numeric).all()
+    assert batch.numeric.shape == (3, 1)
+    assert batch.categorical.tolist() == [[-1]] * 3
+    assert batch.sparse.shape == (3, 1)
+    assert batch.sparse.nnz == 0
+    tags = as_batch([[{"u", "v"}, {"w"}]]).schema
+    batch = as_batch([[nothing, None]], schema=tags)
+    assert (batch.sparse.shape, batch.sparse.nnz) == ((2, 3), 0)
+    assert as_batch([[{"v"}, None], [["u"]]], schema=tags).sparse.toarray().tolist() == [[0, 1, 0], [0] * 3, [1, 0, 0]]
+
+
+def test_positions_without_features_elsewhere():
+    table = as_batch(pd.DataFrame({"id": [1, 1], "v": [1.0, 2.0]}), sequence="id").schema
+    assert np.isnan(as_batch([[{}]], schema=table).numeric).all()
+    for bad, error in (([[{}]], "X has no features"), ([[set()]], "0 feature"), ([[[]]], "0 feature")):
+        with pytest.raises(InputError, match=error):
+            as_batch(bad)
+    with pytest.raises(InputTypeError, match="sequence 0, position 0 holds a set"):
+        as_batch([[{1}, None]], schema=as_batch([[{"u"}]]).schema)
+    with pytest.raises(InputError, match="X has no features"):
+        as_batch([[{}]], schema=as_batch([np.ones((1, 2))]).schema)
+
+
 def test_forced_mixed_columns_stay_allowed():
     schema = as_batch([[{"a": 1}, {"a": "u"}]], categorical_features=["a"]).schema
     batch = as_batch([[{"a": "w"}, {"a": 1.0}]], schema=schema)

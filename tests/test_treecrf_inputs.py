@@ -241,6 +241,15 @@ def test_labels_of_any_hashable_kind(labels, kind, tmp_path):
     assert again.predict(X)[0].tolist() == labels
 
 
+def test_predicting_positions_without_features():
+    dicts = small(order=0).fit([[{"w": "u", "f": True}, {"w": "v"}, {}, {"w": "u"}]], ["abca"])
+    sets = small(order=0).fit([[{"u", "f"}, {"v"}, set(), {"u"}]], ["abca"])
+    for model, rich in ((dicts, {"w": "u"}), (sets, {"u"})):
+        wanted = model.predict_proba([[rich], [type(rich)()]])[1]
+        for nothing in ({}, None, set(), []):
+            assert np.array_equal(model.predict_proba([[nothing]])[0], wanted)
+
+
 @pytest.mark.parametrize("names", [{"w", "v"}, frozenset(["w"]), {0}, pd.Index(["w"]), np.array(["w"]), range(1)])
 def test_any_container_of_names_is_saved(names, tmp_path):
     X = [[{"w": 1, "v": 2}, {"w": 2, "v": 2}, {"w": 3, "v": 1}]]

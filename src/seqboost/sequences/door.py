@@ -30,7 +30,7 @@ from seqboost.sequences.columns import (
     resolve_categorical,
 )
 from seqboost.sequences.conform import columns_of, conform
-from seqboost.sequences.records import read_dicts, read_tags
+from seqboost.sequences.records import read_dicts, read_tags, without_columns
 from seqboost.sequences.sparse import read_sparse
 from seqboost.sequences.symbols import read_numbers, read_scalars, read_strings
 from seqboost.sequences.tables import is_table, read_table, read_table_list
@@ -221,7 +221,7 @@ def _read_list(
         raise _one_dimensional(f"X[0]={sequences[0]!r}")
     if all(isinstance(sequence, np.ndarray) and sequence.dtype.kind in "biuf" for sequence in sequences):
         return read_numbers(sequences, categorical_features)
-    return _read_elements(sequences, categorical_features)
+    return _read_elements(sequences, categorical_features, schema)
 
 
 KINDS = {
@@ -287,17 +287,21 @@ def _rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any]
     return sequences, kinds
 
 
-def _read_elements(sequences: list[Any], categorical_features: Any) -> SequenceBatch:
+def _read_elements(sequences: list[Any], categorical_features: Any, schema: BatchSchema | None) -> SequenceBatch:
     """Read sequences given as lists of elements, by the kind of the elements."""
     layout = Layout.from_lengths([len(sequence) for sequence in sequences])
     elements = list(chain.from_iterable(s.tolist() if isinstance(s, np.ndarray) else s for s in sequences))
     types = set(map(type, elements))
     forms = {kind: _element_form(kind) for kind in types}
     found = set(forms.values()) - {"none"}
+    if schema is not None and _is_featureless(elements, found, schema):
+        return without_columns(layout)
     if found == {"dict"}:
         return read_dicts(elements, layout, categorical_features)
-    if found <= {"set", "list"} and found and type(None) not in types and _all_strings(elements):
-        return read_tags(elements, layout)
+    if found and found <= {"set", "list"} and (type(None) not in types or (schema and schema.form == "dicts")):
+        tags = [() if element is None else element for element in elements]
+        if _all_strings(tags, at_least=0 if "set" in found else 1):
+            return read_tags(tags, layout)
     if found <= {"row", "list"} and found and type(None) not in types:
         return read_rows(elements, layout, categorical_features)
     if found <= {"scalar"}:
@@ -309,6 +313,13 @@ def _read_elements(sequences: list[Any], categorical_features: Any) -> SequenceB
         f"{type(elements[0]).__name__}. "
         "In a row each argument must be a string or a number."
     )
+
+
+def _is_featureless(elements: list[Any], found: set[str], schema: BatchSchema) -> bool:
+    """Tell whether no position of prediction carries a feature, where training had named features."""
+    if not (schema.form == "dicts" and found <= {"dict", "set", "list"}) and not (schema.named and found == {"dict"}):
+        return False
+    return all(element is None or len(element) == 0 for element in elements)
 
 
 def _element_form(kind: type) -> str:
@@ -328,7 +339,7 @@ def _element_form(kind: type) -> str:
     return "other"
 
 
-def _all_strings(elements: list[Any]) -> bool:
-    """Tell whether all members of all elements are strings (and there is at least one)."""
+def _all_strings(elements: list[Any], at_least: int) -> bool:
+    """Tell whether all members of all elements are strings, and of at least so many types."""
     members = set(map(type, chain.from_iterable(elements)))
-    return bool(members) and all(issubclass(kind, str) for kind in members)
+    return len(members) >= at_least and all(issubclass(kind, str) for kind in members)

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from seqboost.exceptions import InputTypeError
-from seqboost.sequences.batch import Layout, SequenceBatch
+from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch
 from seqboost.sequences.columns import (
     ABSENT_TYPES,
     Column,
@@ -33,7 +33,7 @@ from seqboost.sequences.columns import (
 )
 from seqboost.sequences.sparse import check_sparse
 
-__all__ = ["MULTIPLE", "indicator_matrix", "read_dicts", "read_tags"]
+__all__ = ["MULTIPLE", "indicator_matrix", "read_dicts", "read_tags", "without_columns"]
 
 MULTIPLE = (list, tuple, set, frozenset, np.ndarray)
 MANY_KEYS = 256  # beyond so many numeric keys, rare ones go to the sparse part instead of filling memory with NaN
@@ -213,3 +213,11 @@ def read_tags(tags: Sequence[Any], layout: Layout) -> SequenceBatch:
     names = list(chain.from_iterable(tags))
     sparse, ordered = indicator_matrix(rows, names, np.ones(len(names), dtype=np.float32), layout)
     return assemble([], layout, "dicts", Extra(sparse, ordered))
+
+
+def without_columns(layout: Layout) -> SequenceBatch:
+    """Return positions that carry no feature; only prediction knows which columns they lack."""
+    n_rows = layout.n_rows
+    schema = BatchSchema((), (), "dicts")
+    numeric, categorical = np.empty((n_rows, 0), dtype=np.float32), np.empty((n_rows, 0), dtype=np.int32)
+    return SequenceBatch(layout.offsets, numeric, categorical, (), None, schema, layout)
