@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils import _safe_indexing
 
 from seqboost.exceptions import InputError, InputTypeError
-from seqboost.sequences import SequenceBatch, as_batch
+from seqboost.sequences import BatchSchema, SequenceBatch, as_batch
 
 X = [[{"n": i + 0.5 * t, "c": "abc"[(i + t) % 3], "on": True} for t in range(i % 4 + 1)] for i in range(10)]
 Y = [[c["c"] for c in sequence] for sequence in X]
@@ -186,6 +186,24 @@ def test_forced_mixed_columns_stay_allowed():
     schema = as_batch([[{"a": 1}, {"a": "u"}]], categorical_features=["a"]).schema
     batch = as_batch([[{"a": "w"}, {"a": 1.0}]], schema=schema)
     assert set(batch.categories[0]) == {1, "w"}
+
+
+def test_categories_all_of_a_type_that_training_never_had():
+    numbers = as_batch([[{"a": 1, "b": 0.5}, {"a": 2}]], categorical_features=["a"]).schema
+    for schema in (numbers, BatchSchema.from_json(numbers.to_json())):
+        for new in ([[{"a": None, "b": 1}], [{"a": "2"}]], [[{"b": 1}], [{"a": "2"}]], [[{}], [{"a": "2"}]]):
+            with pytest.raises(InputError, match="Column 'a' held numbers as categories when Labeler was trained, but "
+                               "now all its values are strings: sequence 1, position 0 holds '2'. Pass numbers"):
+                as_batch(new, schema=schema, estimator_name="Labeler")  # fmt: skip
+    assert as_batch([[{"a": "2"}, {"a": 2.0}]], schema=numbers).categorical.tolist() == [[1], [0]]
+    assert as_batch([[{"a": None}]], schema=numbers).categorical.tolist() == [[-1]]
+    assert as_batch([[{"b": 1}]], schema=numbers).categorical.tolist() == [[-1]]
+    strings = as_batch([[{"a": "1"}, {"a": "2"}]], categorical_features=["a"]).schema
+    with pytest.raises(InputError, match="'a' held strings as categories .* sequence 0, position 1 holds 2. Pass str"):
+        as_batch([[{"a": None}, {"a": 2}]], schema=strings)
+    table = pd.DataFrame({"id": [1, 1], "a": pd.Categorical([1, 2])})
+    with pytest.raises(InputError, match="'a' held numbers as categories"):
+        as_batch(table.assign(a=pd.Categorical(["1", "2"])), schema=as_batch(table, sequence="id").schema)
 
 
 def test_tables_at_prediction():

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,14 @@ class ColumnSchema:
         How the column is used.
     forced : bool, default=False
         Whether the user declared the column categorical; its values may then be numbers.
+    holds : tuple of {"number", "string"}, default=()
+        Of what types the values of a declared column are; empty where that is not known.
     """
 
     name: str
     kind: str
     forced: bool = False
+    holds: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,9 @@ class BatchSchema:
     def to_json(self) -> dict[str, Any]:
         """Return plain dicts and lists, ready for JSON."""
         return {
-            "columns": [{"name": c.name, "kind": c.kind, "forced": c.forced} for c in self.columns],
+            "columns": [
+                {"name": c.name, "kind": c.kind, "forced": c.forced, "holds": list(c.holds)} for c in self.columns
+            ],
             "sparse_names": list(self.sparse_names),
             "form": self.form,
             "sequence": self.sequence,
@@ -91,7 +96,10 @@ class BatchSchema:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BatchSchema:
         """Rebuild a schema from what :meth:`to_json` returned."""
-        columns = tuple(ColumnSchema(c["name"], c["kind"], bool(c.get("forced", False))) for c in data["columns"])
+        columns = tuple(
+            ColumnSchema(c["name"], c["kind"], bool(c.get("forced", False)), tuple(c.get("holds", ())))
+            for c in data["columns"]
+        )
         return cls(columns, tuple(data["sparse_names"]), data["form"], data.get("sequence"))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ __all__ = [
     "is_missing",
     "is_number_type",
     "resolve_categorical",
+    "value_types",
 ]
 
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -47,7 +48,10 @@ class Column:
     @property
     def schema(self) -> ColumnSchema:
         """Name and kind."""
-        return ColumnSchema(self.name, "numeric" if self.categories is None else "categorical", self.forced)
+        if self.categories is None:
+            return ColumnSchema(self.name, "numeric", self.forced)
+        holds = value_types(self.categories) if self.forced else ()
+        return ColumnSchema(self.name, "categorical", self.forced, holds)
 
 
 class TrainedCategories(frozenset[str]):
@@ -73,6 +77,13 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ABSENT_TYPES:
         return True
     return isinstance(value, (float, np.floating)) and value != value
+
+
+def value_types(values: Iterable[Any]) -> tuple[str, ...]:
+    """Name the types of categories: numbers, strings; nothing if there are others, which cannot be told apart."""
+    kinds = set(map(type, values))
+    found = {"string" if issubclass(kind, str) else "number" if is_number_type(kind) else "" for kind in kinds}
+    return () if "" in found else tuple(sorted(found))
 
 
 def shrink(values: NDArray[Any]) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.batch import BatchSchema, ColumnSchema, SequenceBatch
-from seqboost.sequences.columns import Column, Extra, assemble, categories_of_numbers, is_missing
+from seqboost.sequences.columns import Column, Extra, assemble, categories_of_numbers, is_missing, value_types
 from seqboost.sequences.sparse import check_sparse
 
 __all__ = ["columns_of", "conform"]
@@ -43,6 +43,8 @@ def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> S
     given = batch.schema
     target = replace(schema, form=given.form, sequence=given.sequence or schema.sequence)
     if (given.columns, given.sparse_names) == (schema.columns, schema.sparse_names):
+        for same, wanted in zip(columns_of(batch), schema.columns, strict=True):
+            _refuse_other_types(same, wanted, batch, estimator_name)
         return batch.with_schema(target)
     by_name = _by_name(given, schema, estimator_name)
     if not by_name and given.n_features != schema.n_features:
@@ -141,9 +143,12 @@ def _cast(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_
     if source.categories is not None:
         if not wanted.forced:
             _refuse_numbers(source, wanted.name, batch, estimator_name)
+        _refuse_other_types(source, wanted, batch, estimator_name)
         return Column(wanted.name, source.values, source.categories, wanted.forced)
     if wanted.forced:
-        return Column(wanted.name, *categories_of_numbers(source.values), forced=True)
+        column = Column(wanted.name, *categories_of_numbers(source.values), forced=True)
+        _refuse_other_types(column, wanted, batch, estimator_name)
+        return column
     present = ~np.isnan(source.values)
     if present.any():
         row = int(np.argmax(present))
@@ -158,6 +163,21 @@ def _refuse_numbers(source: Column, name: str, batch: SequenceBatch, estimator_n
         if isinstance(value, (int, float)) and not is_missing(value):
             row = int(np.argmax(source.values == code))
             raise _number_for_category(name, value, batch.where(row), estimator_name)
+
+
+def _refuse_other_types(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_name: str) -> None:
+    """Refuse a declared column whose values are all of a type training never had: all would be unknown."""
+    if source.categories is None or not wanted.holds:
+        return
+    used = source.values >= 0
+    found = value_types(source.categories[np.unique(source.values[used])])
+    if found and not set(found) & set(wanted.holds):
+        row = int(np.argmax(used))
+        raise InputError(
+            f"Column {wanted.name!r} held {wanted.holds[0]}s as categories when {estimator_name} was trained, but now "
+            f"all its values are {found[0]}s: {batch.where(row)} holds {source.categories[source.values[row]]!r}. "
+            f"Pass {wanted.holds[0]}s."
+        )
 
 
 def _number_for_category(name: str, value: Any, where: str, estimator_name: str) -> InputError:
