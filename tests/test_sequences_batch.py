@@ -192,9 +192,12 @@ def test_categories_all_of_a_type_that_training_never_had():
     numbers = as_batch([[{"a": 1, "b": 0.5}, {"a": 2}]], categorical_features=["a"]).schema
     for schema in (numbers, BatchSchema.from_json(numbers.to_json())):
         for new in ([[{"a": None, "b": 1}], [{"a": "2"}]], [[{"b": 1}], [{"a": "2"}]], [[{}], [{"a": "2"}]]):
-            with pytest.raises(InputError, match="Column 'a' held numbers as categories when Labeler was trained, but "
-                               "now all its values are strings: sequence 1, position 0 holds '2'. Pass numbers"):
-                as_batch(new, schema=schema, estimator_name="Labeler")  # fmt: skip
+            with pytest.raises(
+                InputError,
+                match="Column 'a' held numbers as categories when Labeler was trained, but "
+                "now all its values are strings: sequence 1, position 0 holds '2'. Pass numbers",
+            ):
+                as_batch(new, schema=schema, estimator_name="Labeler")
     assert as_batch([[{"a": "2"}, {"a": 2.0}]], schema=numbers).categorical.tolist() == [[1], [0]]
     assert as_batch([[{"a": None}]], schema=numbers).categorical.tolist() == [[-1]]
     assert as_batch([[{"b": 1}]], schema=numbers).categorical.tolist() == [[-1]]
