@@ -64,7 +64,7 @@ TASKS: dict[str, Task] = {
     "S1": Task(
         variants({"window": 5}, *SHAPES, {"learning_rate": 0.25, "potentials": "factored"}), (5,), crfsuite=(3,)
     ),
-    "S2": Task(({"learning_rate": 1.0, "l2_regularization": 1.0},), (0, 1), 60, (0,), (0.1,)),
+    "S2": Task(({"learning_rate": 1.0, "l2_regularization": 1.0, "max_iter": 150},), (0, 1), 60, (0,), (0.1,)),
     "S3": Task(
         ({"potentials": "factored", "learning_rate": 1.0, "max_iter": 300},), (0, 2), crfsuite=(1,), penalties=(1.0,)
     ),

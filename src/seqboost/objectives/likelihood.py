@@ -340,7 +340,7 @@ class Likelihood:
         """Return Σ_t H_t / Σ_t H_t/(2γ_t), with H_t = Σ_{c,k} h_t(c,k) ≈ 2γ_t Σ_{c,k} w·p(1 − p)."""
         if self._curvature != MIXING or not self._reach.size:
             return 1.0
-        of_rows = self._hessian.sum(axis=(0, 2), dtype=np.float64)
+        of_rows = self._hessian.sum(axis=0, dtype=np.float64) @ np.ones(self._n_slots)
         newton = float(np.sum(of_rows / (2.0 * (1.0 + self._reach[0] + self._reach[1]))))
         return float(of_rows.sum()) / newton if newton > 0 else 1.0
 
