@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 def jit(function: F) -> F:
     """Compile a kernel lazily, cached on disk, without the GIL and with C's division rules."""
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     _stamp_cache(compiled, Path(function.__code__.co_filename).parent)
     return cast("F", compiled)
 
