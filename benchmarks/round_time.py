@@ -20,7 +20,6 @@ from numba import njit
 
 import report
 from data import load
-from measure import median_seconds, round_seconds
 from peers import window_rows
 
 WINDOW, N_LEAVES, N_THREADS = 5, 31, 2
@@ -125,23 +124,23 @@ def main() -> None:
 
 
 def own_rounds(split: Any) -> list[dict[str, Any]]:
-    """Time TreeCRF's rounds, and late rounds against early ones by warm start."""
+    """Time TreeCRF's rounds, and late rounds against early ones, as the history tells; the fastest of five fits."""
     from seqboost import TreeCRF
 
-    def make(max_iter: int) -> Any:
-        return TreeCRF(
-            window=WINDOW, max_iter=max_iter, max_leaf_nodes=N_LEAVES, potentials="joint", early_stopping=False,
+    def rounds(_: int) -> list[float]:
+        model = TreeCRF(
+            window=WINDOW, max_iter=200, max_leaf_nodes=N_LEAVES, potentials="joint", early_stopping=False,
             n_jobs=N_THREADS, random_state=0,
         )  # fmt: skip
+        return [1e3 * s for s in model.fit(split.X_train, split.y_train).history_["seconds"][1:]]
 
-    X, y = split.X_train, split.y_train
-    early, late = round_seconds(make, X, y, (1, 11)), round_seconds(make, X, y, (190, 200))
+    seconds = np.array([rounds(repeat) for repeat in range(5)]).min(axis=0)  # other work on the machine only adds
+    early, late = float(np.median(seconds[1:11])), float(np.median(seconds[190:]))
     return [
-        {"what": "TreeCRF, a round", "ms": 1e3 * round_seconds(make, X, y, (5, 105))},
-        {"what": "TreeCRF, a round of 2–11", "ms": 1e3 * early},
-        {"what": "TreeCRF, a round of 191–200", "ms": 1e3 * late},
+        {"what": "TreeCRF, a round", "ms": float(np.median(seconds))},
+        {"what": "TreeCRF, a round of 2–11", "ms": early},
+        {"what": "TreeCRF, a round of 191–200", "ms": late},
         {"what": "late ÷ early", "ms": late / early},
-        {"what": "TreeCRF, 100 rounds with binning", "ms": 1e3 * median_seconds(lambda: make(100).fit(X, y), 3)},
     ]
 
 
