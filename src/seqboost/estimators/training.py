@@ -34,7 +34,7 @@ from seqboost.objectives.forbidden import find_forbidden
 from seqboost.sequences import SequenceBatch
 from seqboost.trees import Limits, context_space
 
-__all__ = ["Labelled", "Settings", "Trained", "hold_out", "train"]
+__all__ = ["Labelled", "Settings", "Trained", "train"]
 
 
 
@@ -53,6 +53,12 @@ class Labelled:
         rows = np.concatenate([np.arange(*self.batch.offsets[s : s + 2]) for s in sequences])
         numbers = sequences if self.numbers is None else self.numbers[sequences]
         return Labelled(self.batch[sequences], self.labels[rows], self.weights[sequences], self.name, numbers)
+
+    def cut(self, offsets: NDArray[np.int64]) -> Labelled:
+        """Return the same rows as other sequences: long ones in pieces, which begin at ``offsets``."""
+        source = np.searchsorted(self.batch.offsets, offsets[:-1], side="right") - 1
+        numbers = source if self.numbers is None else self.numbers[source]
+        return Labelled(self.batch.cut(offsets), self.labels, self.weights[source], self.name, numbers)
 
     def informative(self) -> Labelled:
         """Return the sequences that say something: with a weight, and with at least one observed label.
@@ -106,13 +112,6 @@ class Trained:
     model: FrozenModel
     history: History
     best_iteration: int
-
-
-def hold_out(n_sequences: int, fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide whole sequences at random; return the training and the held-out ones, both in order."""
-    n_held = min(max(1, math.ceil(fraction * n_sequences)), n_sequences - 1)
-    shuffled = np.random.default_rng(seed).permutation(n_sequences)
-    return np.sort(shuffled[n_held:]), np.sort(shuffled[:n_held])
 
 
 def train(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from seqboost.boosting import Callback, Stopping
 from seqboost.boosting.callbacks import evaluations
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
+from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
 from seqboost.estimators.parameters import (
     check_parameters,
     check_unchanged,
@@ -25,13 +26,12 @@ from seqboost.estimators.parameters import (
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, with_callbacks
-from seqboost.estimators.training import Labelled, Settings, Trained, hold_out, train
+from seqboost.estimators.training import Labelled, Settings, Trained, train
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import LabelCoder, SequenceBatch, as_batch, class_weights, sequence_weights
 
 __all__ = ["TreeCRF"]
 
-AUTO_STOPPING_SEQUENCES = 20
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
@@ -116,9 +116,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Prediction keeps only so many contexts at each position.
     early_stopping : "auto" or bool, default="auto"
         Stop when the log-likelihood of held-out sequences no longer rises, and keep the best round. Auto: if validation
-        data are given or there are at least 20 sequences.
+        data are given, if there are at least 20 sequences, or if fewer are long enough (2,000 positions together) to
+        hold out blocks of them.
     validation_fraction : float, default=0.1
-        Share of the sequences to hold out, if no validation data are given.
+        Share of the sequences or blocks to hold out, if no validation data are given.
     n_iter_no_change : int, default=20
         Rounds without improvement that are waited for.
     tol : float, default=1e-6
@@ -346,13 +347,18 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 weights = sequence_weights(sample_weight_val, batch)
                 return training, Labelled(batch, labels, weights, "y_val").informative()
         n_sequences = training.batch.n_sequences
-        wants = n_sequences >= AUTO_STOPPING_SEQUENCES if self.early_stopping == "auto" else self.early_stopping
-        if not wants:
+        # A block that begins inside a span would break the rules of a scheme.
+        can_cut = isinstance(self.transitions, str) and self.transitions == "any" and has_blocks(training.batch.offsets)
+        if self.early_stopping is False or (
+            self.early_stopping == "auto" and n_sequences < ENOUGH_SEQUENCES and not can_cut
+        ):
             return training, None
+        if can_cut and n_sequences < (ENOUGH_SEQUENCES if self.early_stopping == "auto" else 2):
+            return hold_out_blocks(training, self.validation_fraction, seed)
         if n_sequences < 2:
             raise ParameterError(
-                "early_stopping=True needs sequences to hold out, but X has only one; give X_val and y_val, or set "
-                "early_stopping=False"
+                "early_stopping=True needs sequences to hold out, but X has only one, which cannot be cut (it is "
+                "short, or `transitions` has rules for its ends); give X_val and y_val, or set early_stopping=False"
             )
         kept, held = hold_out(n_sequences, self.validation_fraction, seed)
         return training.take(kept), training.take(held)
