@@ -1,4 +1,6 @@
-"""What is held out for early stopping: whole sequences, or blocks of a few long ones::
+"""What is held out for early stopping: whole sequences, or blocks of a few long ones.
+
+In a picture::
 
     many sequences      ▓▓▓  ▓▓▓▓▓  ░░░░  ▓▓▓  ▓▓▓▓           ░ held out
     few long ones       ▓▓▓▓▓▓▓▓▓▓▓▓▓░░░░▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓
