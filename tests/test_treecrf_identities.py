@@ -15,6 +15,7 @@ from treecrf_data import all_equal, chains, small
 
 import seqboost
 from seqboost import TreeCRF
+from seqboost.estimators import methods as methods_module
 from seqboost.estimators import training as training_module
 from seqboost.estimators.holdout import hold_out, hold_out_blocks
 from seqboost.exceptions import ModelFileError, ParameterError
@@ -136,12 +137,12 @@ def test_warm_start_refuses_another_model(change):
 def test_scores_kept_in_training_are_those_of_the_model(potentials, order, monkeypatch):
     ensembles = []
 
-    class Watched(training_module.Ensemble):
+    class Watched(methods_module.Ensemble):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             ensembles.append(self)
 
-    monkeypatch.setattr(training_module, "Ensemble", Watched)
+    monkeypatch.setattr(methods_module, "Ensemble", Watched)
     X, y = chains(14, lengths=(1, 9))
     X = [np.where(np.random.default_rng(i).random(x.shape) < 0.1, np.nan, x) for i, x in enumerate(X)]
     model = small(potentials=potentials, order=order, window=1, max_iter=8).fit(X, y)

@@ -212,7 +212,7 @@ def test_attributes_after_fit():
     X, y = chains(30)
     model = small(early_stopping=True, n_iter_no_change=2, max_iter=6).fit(X, y)
     rounds = model.n_iter_ + 1
-    names = ("train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "seconds")
+    names = ("train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "evaluations", "seconds")
     assert sorted(model.history_) == sorted(names)
     assert all(len(values) == rounds for values in model.history_.values())
     assert model.evals_result_ == {

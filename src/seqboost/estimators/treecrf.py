@@ -14,6 +14,7 @@ from seqboost.boosting import Callback, Stopping
 from seqboost.boosting.callbacks import evaluations
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
+from seqboost.estimators.methods import sampling_rule
 from seqboost.estimators.parameters import (
     check_parameters,
     check_unchanged,
@@ -51,6 +52,12 @@ RULES = {
     "order": integer(0, 8),
     "potentials": one_of("auto", "joint", "factored"),
     "curvature": one_of("mixing", "newton", "count"),
+    "objective": one_of("likelihood", "pseudo_likelihood"),
+    "pseudo_likelihood_rounds": integer(0),
+    "step": one_of("auto", "safe", "fixed", "line_search"),
+    "direction": one_of("gradient", "conjugate"),
+    "sampling": sampling_rule(),
+    "n_bags": integer(1, 1000),
     "early_stopping": one_of("auto", True, False),
     "validation_fraction": real(0, 0.9, open_low=True),
     "n_iter_no_change": integer(1),
@@ -109,6 +116,24 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     curvature : {"mixing", "newton", "count"}, default="mixing"
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
         examples (as in the papers).
+    objective : {"likelihood", "pseudo_likelihood"}, default="likelihood"
+        What is climbed: log P(Y | X), or Σ_t log P(y_t | the other labels, X), which needs no forward–backward pass and
+        trusts the neighbours' labels too much. Scores of the history are those of the objective.
+    pseudo_likelihood_rounds : int, default=0
+        Climb the pseudo-likelihood in the first so many rounds; early stopping begins after them.
+    step : {"auto", "safe", "fixed", "line_search"}, default="auto"
+        How far to go along the trees of a round. Safe: no further than the log-likelihood rises. Fixed: all the way, as
+        the papers do. Line search: ``learning_rate`` times the way to the top. Auto: safe with the curvature "mixing",
+        fixed with the others.
+    direction : {"gradient", "conjugate"}, default="gradient"
+        Follow the gradient, or the conjugate directions of Gutmann and Kersting (2007).
+    sampling : None, float, str or sampler, default=None
+        Which examples each tree is fitted to: all, a share of the positions, "goss", "balanced" (positive and negative
+        ones weigh the same), "1p/3n" (all positive ones and three times as many negative ones), "0.5p/0.5n" (half of
+        each), or one of :mod:`seqboost.sampling`.
+    n_bags : int, default=1
+        Trees for each label in each round, whose average is added; each on a sample of its own (without ``sampling``,
+        on 63 % of the positions).
     transitions : "any", "seen", name of a scheme, or array of shape (n_labels, n_labels), default="any"
         Which label may follow which (row = from, column = to): those seen in fit, those of a scheme ("IOB2",
         "BIOES", …), or those that an array allows.
@@ -203,6 +228,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         potentials: str = "auto",
         decoding: str = "posterior",
         curvature: str = "mixing",
+        objective: str = "likelihood",
+        pseudo_likelihood_rounds: int = 0,
+        step: str = "auto",
+        direction: str = "gradient",
+        sampling: Any = None,
+        n_bags: int = 1,
         transitions: Any = "any",
         beam: int | None = None,
         early_stopping: str | bool = "auto",
@@ -232,6 +263,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.potentials = potentials
         self.decoding = decoding
         self.curvature = curvature
+        self.objective = objective
+        self.pseudo_likelihood_rounds = pseudo_likelihood_rounds
+        self.step = step
+        self.direction = direction
+        self.sampling = sampling
+        self.n_bags = n_bags
         self.transitions = transitions
         self.beam = beam
         self.early_stopping = early_stopping
