@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from seqboost._jit import run_tasks
 from seqboost.objectives import Derivatives
 from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
+from seqboost.trees.ahead import wait
 
 __all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter"]
 
@@ -85,6 +86,7 @@ class TreeFitter:
         self, derivatives: Derivatives, rows: NDArray[np.int32], n_fitted: int, seeds: list[int]
     ) -> tuple[tuple[Tree, ...], tuple[Partition, ...]]:
         """Grow the trees of one round; ``seeds`` has one number per label."""
+        wait()  # for the kernels of the first fit of all
         tasks = [
             (gradient, hessian, rows, n_fitted, seed)
             for gradient, hessian, seed in zip(derivatives.gradient, derivatives.hessian, seeds, strict=True)
