@@ -22,11 +22,12 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
 import numba
 import numpy as np
 
-from seqboost._jit import is_cached
+from seqboost._jit import is_cached, thread_count
 from seqboost.trees.criterion import Limits
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.grower import grow_tree
@@ -37,7 +38,7 @@ from seqboost.trees.splitting import best_split
 
 __all__ = ["compile_beside", "grow_tiny", "split_types", "wait"]
 
-LONGEST_WAIT = 120.0  # seconds; a helper of a quiet machine needs 12
+LONGEST_WAIT = 120.0  # seconds; on a quiet machine a helper needs 11
 
 _helper: subprocess.Popen[bytes] | None = None
 _lock = threading.Lock()
@@ -105,7 +106,7 @@ def compile_beside(n_threads: int) -> bool:
             return False
         atexit.register(_stop)
         with suppress(Exception):  # then the helper compiles it as well
-            best_split.compile(split_types())
+            cast("Any", best_split).compile(split_types())
         return True
 
 
@@ -114,20 +115,21 @@ def _may_help() -> bool:
     is_python = Path(sys.executable or "").name.lower().startswith("python")  # or else the application we live in
     return (
         is_python
+        and thread_count(-1) > 1
         and not getattr(sys, "frozen", False)
         and not numba.config.DISABLE_JIT
         and not multiprocessing.current_process().daemon  # workers of a pool: there are enough of them already
-        and not grow_tree.signatures
+        and not cast("Any", grow_tree).signatures
     )
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(module: str = __name__) -> subprocess.Popen[bytes]:
     """Start the helper: the same modules, from the same places, and the same cache."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     if numba.config.CACHE_DIR:
         environment["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__],
+        [sys.executable, "-P", "-m", module],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
