@@ -14,6 +14,7 @@ from seqboost._jit import run_tasks
 from seqboost.boosting.sampling import Sample
 from seqboost.objectives import Derivatives
 from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
+from seqboost.trees.ahead import wait
 
 __all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter", "Trees"]
 
@@ -107,6 +108,7 @@ class TreeFitter:
 
     def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Partition, ...]]:
         """Grow the trees of one round, or of one of its bags: a sample and a seed for each label."""
+        wait()  # for the kernels of the first fit of all
         tasks = [(sample, seed) for sample, seed in zip(samples, seeds, strict=True)]
         grown = run_tasks(self._grow, tasks, self.n_threads)
         return tuple(tree for tree, _ in grown), tuple(partition for _, partition in grown)

@@ -35,6 +35,7 @@ from seqboost.objectives.forbidden import find_forbidden
 from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
 from seqboost.trees import Limits, context_space
+from seqboost.trees.ahead import compile_beside
 
 __all__ = ["Labelled", "Settings", "Trained", "train"]
 
@@ -120,6 +121,7 @@ def train(
     training: Labelled, validation: Labelled | None, settings: Settings, earlier: Trained | None = None
 ) -> Trained:
     """Bin, boost and freeze; with ``earlier``, go on from its model."""
+    compile_beside(settings.n_threads)
     binner = earlier.model.binner if earlier else _fit_binner(training.batch, settings)
     binned, labels = binner.transform(training.batch, n_threads=settings.n_threads), training.labels
     weights = training.weights

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner, jit
+from seqboost._jit import inlined, inner, lean
 from seqboost.trees.buffers import (
     DEPTH,
     FITTED,
@@ -198,7 +198,7 @@ def _plant(
     progress[N_LEAVES], progress[USED], progress[NEWEST], progress[NEWEST + 1] = 1, n_rows, 0, -1
 
 
-@jit
+@lean
 def grow_tree(
     dense: DenseColumns,
     sparse: SparseColumns,
