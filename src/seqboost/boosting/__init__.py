@@ -4,7 +4,7 @@ from seqboost.boosting.columns import tree_columns
 from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
 from seqboost.boosting.loop import Boosting, boost
-from seqboost.boosting.start import extended_contexts, label_table
+from seqboost.boosting.start import extended_contexts, history_table, label_table
 
 __all__ = [
     "MAX_LEAF_VALUE",
@@ -17,6 +17,7 @@ __all__ = [
     "TreeFitter",
     "boost",
     "extended_contexts",
+    "history_table",
     "label_table",
     "tree_columns",
 ]

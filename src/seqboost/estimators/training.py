@@ -23,13 +23,14 @@ from seqboost.boosting import (
     label_table,
     tree_columns,
 )
-from seqboost.chain import ContextSpace
+from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
+from seqboost.estimators.seen import Labels, SeenStart, seen_bytes, seen_start, uses_seen
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, FrozenModel
-from seqboost.objectives import Likelihood
+from seqboost.objectives import Likelihood, SeenLikelihood
 from seqboost.objectives.forbidden import find_forbidden
 from seqboost.sequences import SequenceBatch
 from seqboost.trees import Limits, context_space
@@ -67,6 +68,17 @@ class Labelled:
                 f"or NaN; give some of them labels"
             )
         return self if useful.all() else self.take(np.flatnonzero(useful))
+
+    def check_observed(self, what: str) -> None:
+        """Raise InputError at the first unobserved label, for ``what`` cannot do without."""
+        hidden = np.flatnonzero(self.labels < 0)
+        if len(hidden):
+            s = int(np.searchsorted(self.batch.offsets, hidden[0], side="right")) - 1
+            raise InputError(
+                f"{what} needs every label, but {self.name}[{s if self.numbers is None else self.numbers[s]}] has an "
+                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; use contexts='all', or "
+                f"leave such sequences out"
+            )
 
     def check_possible(
         self, table: NDArray[np.float64], end: NDArray[np.float64], order: int, classes: list[Any]
@@ -127,21 +139,28 @@ def train(
         labels = np.concatenate([labels, validation.labels])
         weights = np.concatenate([weights, validation.weights])
     is_training = np.arange(len(weights)) < len(training.weights)
-    joint = _choose_potentials(binned, settings, earlier)
+    seen = _seen_start(training, validation, settings, (labels, binned.offsets), earlier)
+    contexts = None if seen is None else seen.contexts
+    joint = _choose_potentials(binned, settings, earlier, contexts)
     space = ContextSpace(len(settings.classes), settings["order"])
     if earlier:
         table, end = earlier.model.table, earlier.model.end
         scores = earlier.model.scored(binned, settings.n_threads).scores
         history = _resumed(earlier, is_training, weights)
     else:
-        table, end = _start(training, space, settings, (labels, binned.offsets))
+        everything = (labels, binned.offsets)
+        table, end = _start(training, space, settings, everything) if seen is None else (seen.table, seen.end)
         scores = np.zeros((space.n_labels, binned.n_rows, space.n_contexts if joint else 1), dtype=np.float32)
         history = History(is_training, weights)
-    objective = Likelihood(
-        labels, binned.offsets, n_labels=space.n_labels, order=space.order, joint=joint,
-        sequence_weights=np.where(is_training, weights, 0.0), class_weights=settings.class_weights,
-        curvature=settings["curvature"], end=end, classes=settings.classes.tolist(),
-    )  # fmt: skip
+    common: dict[str, Any] = {
+        "sequence_weights": np.where(is_training, weights, 0.0), "class_weights": settings.class_weights,
+        "curvature": settings["curvature"], "end": end, "classes": settings.classes.tolist(),
+    }  # fmt: skip
+    objective = (
+        Likelihood(labels, binned.offsets, n_labels=space.n_labels, order=space.order, joint=joint, **common)
+        if contexts is None
+        else SeenLikelihood(labels, binned.offsets, contexts, **common)
+    )
     task = Boosting(
         objective, _tree_fitter(binned, space, joint, settings), np.arange(binned.n_rows, dtype=np.int32),
         training.batch.n_rows, settings["max_iter"], settings["curvature"] == "mixing", settings.seed,
@@ -152,15 +171,16 @@ def train(
     try:
         best_table = boost(task, ensemble, history, n_earlier)
     except InputError:
+        limits, order = (table, space.order) if contexts is None else (contexts.constraints(), 1)
         for part in (training, validation):
             if part is not None:
-                part.check_possible(table, end, space.order, settings.classes.tolist())
+                part.check_possible(limits, end, order, settings.classes.tolist())
         raise
     n_rounds = n_earlier + len(ensemble.rounds)
     best = settings.stopping.best(history.validation_score, n_earlier) if settings.stopping else n_rounds
     forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
     forest = forest.extend(ensemble.rounds).truncate(best)
-    return Trained(FrozenModel(binner, forest, best_table, end, space.order), history, best)
+    return Trained(FrozenModel(binner, forest, best_table, end, space.order, contexts), history, best)
 
 
 def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
@@ -182,16 +202,38 @@ def _fit_binner(batch: SequenceBatch, settings: Settings) -> FeatureBinner:
     )  # fmt: skip
 
 
-def _choose_potentials(binned: BinnedRows, settings: Settings, earlier: Trained | None) -> bool:
+def _seen_start(
+    training: Labelled, validation: Labelled | None, settings: Settings, everything: Labels, earlier: Trained | None
+) -> SeenStart | None:
+    """Return contexts, table and end scores of ``contexts="seen"``; None if all contexts are used."""
+    if not uses_seen(settings):
+        return None
+    for part in (training, validation):
+        if part is not None:
+            part.check_observed("contexts='seen'")
+    if earlier is not None and earlier.model.contexts is not None:
+        return SeenStart(earlier.model.contexts, earlier.model.table, earlier.model.end)
+    weights = np.repeat(training.weights, np.diff(training.batch.offsets))
+    seen = seen_start((training.labels, training.batch.offsets), weights, everything, settings, settings.classes)
+    seen.table[: len(settings.classes)] += np.log(settings.class_weights)
+    return seen
+
+
+def _choose_potentials(
+    binned: BinnedRows, settings: Settings, earlier: Trained | None, contexts: SeenContexts | None
+) -> bool:
     """Return whether potentials are joint; refuse what would not fit into memory."""
     layout = binned.layout
-    n_labels, order = len(settings.classes), settings["order"]
+    n_labels, order = len(settings.classes), settings["order"] if contexts is None else 0
     n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
     most_leaves = max(2, n_labels**order * binned.n_rows // settings["min_samples_leaf"])
     memory = FitMemory(
         binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
-        binned.nbytes,
+        binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads),
     )  # fmt: skip
+    if contexts is not None:
+        memory.check(joint=False)
+        return False
     if earlier is not None:
         joint = earlier.model.forest.order == earlier.model.order
     else:
@@ -205,7 +247,7 @@ def _start(
     training: Labelled,
     space: ContextSpace,
     settings: Settings,
-    everything: tuple[NDArray[np.int32], NDArray[np.int64]],
+    everything: Labels,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the table and the end scores to start from: the chain of the labels alone, within the constraints.
 

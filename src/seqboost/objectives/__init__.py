@@ -3,5 +3,6 @@
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
+from seqboost.objectives.seen import SeenLikelihood
 
-__all__ = ["Derivatives", "Likelihood", "find_forbidden", "raise_if_forbidden"]
+__all__ = ["Derivatives", "Likelihood", "SeenLikelihood", "find_forbidden", "raise_if_forbidden"]
