@@ -77,7 +77,7 @@ def _backward_log(
     for s in range(n_states):
         total[n_positions, s] = 0.0
     for t in range(n_positions - 1, -1, -1):
-        n, first, last = reachable(graph, t)
+        n, first, last = reachable(graph.level, graph.start_level, t)
         for part in range(2):
             for s in range(1 if part == 0 else first, n if part == 0 else last):
                 highest, summed = -np.inf, 0.0
@@ -122,7 +122,7 @@ def seen_posterior_log(
     now[:] = 0.0
     now[graph.start_level[1]] = 1.0 if log_z > -np.inf else 0.0
     for t in range(n_positions):
-        n, first, last = reachable(graph, t)
+        n, first, last = reachable(graph.level, graph.start_level, t)
         prob[:], following[:], unseen[:] = 0.0, 0.0, 0.0
         for k in range(n_labels):
             node = 0.0
@@ -213,7 +213,7 @@ def viterbi_seen(
         begin, stop = offsets[sequence], offsets[sequence + 1]
         following[:] = 0.0
         for t in range(stop - begin - 1, -1, -1):
-            n, first, last = reachable(graph, t)
+            n, first, last = reachable(graph.level, graph.start_level, t)
             for part in range(2):
                 low = graph.arc_start[0] if part == 0 else graph.arc_start[first]
                 for a in range(low, graph.arc_start[n] if part == 0 else graph.arc_start[last]):

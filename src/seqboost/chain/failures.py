@@ -31,16 +31,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit
+from seqboost._jit import inner, jit
 from seqboost.chain._numeric import SMALLEST
 from seqboost.chain.histories import Graph
-from seqboost.chain.mixing import IMPOSSIBLE
 from seqboost.chain.reach import arc_reach, label_reach
 
 __all__ = ["Sums", "Weights", "Work", "add_up", "flush_sums", "make_work", "reachable", "seen_posterior"]
 
 SPREAD = 100.0
 """Largest spread of finite scores at a position for which products of probabilities hold, if some labels are forced."""
+
+NEGLIGIBLE = 1e-30
+"""States with less posterior probability are left out: nothing measurable hangs on them."""
 
 U = np.uint64
 
@@ -90,17 +92,15 @@ def make_work(graph: Graph, n_labels: int, longest: int, *, sums: bool) -> Work:
     )  # fmt: skip
 
 
-@inlined
-def reachable(graph: Graph, t: int) -> tuple[int, int, int]:
+@inner
+def reachable(level: NDArray[np.int64], start_level: NDArray[np.int64], t: int) -> tuple[int, int, int]:
     """Return n, begin, end: the states below n and those from begin to end can be reached at position t."""
-    order = graph.level.size - 2
-    n = graph.level[min(t, order) + 1]
-    if t < order:
-        return n, graph.start_level[t + 1], graph.start_level[t + 2]
-    return n, graph.start_level[order + 1], graph.start_level[order + 1]
+    order = level.size - 2
+    n = level[min(t, order) + 1]
+    return (n, start_level[t + 1], start_level[t + 2]) if t < order else (n, start_level[-1], start_level[-1])
 
 
-@jit
+@inner
 def exponentiate(
     scores: NDArray[np.float32],  # IN (K, N, 1)
     end: NDArray[np.float64],  # IN (K,)
@@ -133,144 +133,200 @@ def exponentiate(
     return log_total
 
 
-@inlined
+@inner
+def _after(
+    first: int,
+    last: int,
+    newest: NDArray[np.int32],  # IN (S,)
+    unary: NDArray[np.float64],  # IN (K,) u_t
+    following: NDArray[np.float64],  # IN (S,) b_{t+1}
+    after: NDArray[np.float64],  # OUT (S,) u_t b_{t+1}
+) -> None:
+    for s in range(first, last):
+        after[U(s)] = unary[U(newest[U(s)])] * following[U(s)]
+
+
+@inner
+def _value(
+    first: int,
+    last: int,
+    arc_to: NDArray[np.int32],  # IN (A,)
+    weight: NDArray[np.float64],  # IN (A,) a
+    after: NDArray[np.float64],  # IN (S,) u_t b_{t+1}
+    value: NDArray[np.float64],  # OUT (A,) v
+) -> None:
+    for a in range(first, last):
+        value[U(a)] = weight[U(a)] * after[U(arc_to[U(a)])]
+
+
+@inner
 def _arc_values(
     graph: Graph,
-    weights: Weights,
+    weight: NDArray[np.float64],  # IN (A,) a
     t: int,
     unary: NDArray[np.float64],  # IN (K,) u_t
     following: NDArray[np.float64],  # IN (S,) b_{t+1}
-    after: NDArray[np.float64],  # SCRATCH (S,) u_t b_{t+1}
+    after: NDArray[np.float64],  # SCRATCH (S,)
     value: NDArray[np.float64],  # OUT (A,) v
 ) -> None:
     """Fill v at the arcs of the states that can be reached at t."""
-    n, begin, end = reachable(graph, t + 1)
-    for s in range(1, n):
-        after[U(s)] = unary[U(graph.newest[U(s)])] * following[U(s)]
-    for s in range(begin, end):
-        after[U(s)] = unary[U(graph.newest[U(s)])] * following[U(s)]
-    n, begin, end = reachable(graph, t)
-    for a in range(graph.arc_start[n]):
-        value[U(a)] = weights.arc[U(a)] * after[U(graph.arc_to[U(a)])]
-    for a in range(graph.arc_start[begin], graph.arc_start[end]):
-        value[U(a)] = weights.arc[U(a)] * after[U(graph.arc_to[U(a)])]
+    n, begin, end = reachable(graph.level, graph.start_level, t + 1)
+    _after(1, n, graph.newest, unary, following, after)
+    _after(begin, end, graph.newest, unary, following, after)
+    n, begin, end = reachable(graph.level, graph.start_level, t)
+    _value(0, graph.arc_start[n], graph.arc_to, weight, after, value)
+    _value(graph.arc_start[begin], graph.arc_start[end], graph.arc_to, weight, after, value)
 
 
-@inlined
-def _rest_and_total(
-    graph: Graph,
-    weights: Weights,
-    s: int,
+@inner
+def _rests(
+    first: int,
+    last: int,
+    backoff: NDArray[np.int32],  # IN (S,)
+    rest_start: NDArray[np.int64],  # IN (S + 1,)
+    rest_arc: NDArray[np.int32],
+    weight: NDArray[np.float64],  # IN (S,) f
     value: NDArray[np.float64],  # IN (A,) v
     rest: NDArray[np.float64],  # INOUT (S,) r_t
-    total: NDArray[np.float64],  # OUT (S,) b_t
 ) -> None:
-    """Fill r and b of a state of two or more symbols."""
-    summed = 0.0
-    for i in range(graph.rest_start[U(s)], graph.rest_start[U(s + 1)]):
-        summed += value[U(graph.rest_arc[U(i)])]
-    left = weights.state[U(s)] * (summed + rest[U(graph.backoff[U(s)])])
-    rest[U(s)] = left
-    for a in range(graph.arc_start[U(s)], graph.arc_start[U(s + 1)]):
-        left += value[U(a)]
-    total[U(s)] = left
+    """Fill r of states of two or more symbols, shorter ones first."""
+    for s in range(first, last):
+        summed = rest[U(backoff[U(s)])]
+        for i in range(rest_start[U(s)], rest_start[U(s + 1)]):
+            summed += value[U(rest_arc[U(i)])]
+        rest[U(s)] = weight[U(s)] * summed
 
 
-@inlined
-def _single_states(
-    graph: Graph,
-    weights: Weights,
-    t: int,
+@inner
+def _rests_of_labels(
+    turned: NDArray[np.float64],  # IN (K, K) open, label-major
+    weight: NDArray[np.float64],  # IN (S,) f
     value: NDArray[np.float64],  # IN (A,) v
     rest: NDArray[np.float64],  # OUT (S,) r_t
-    total: NDArray[np.float64],  # OUT (S,) b_t
 ) -> None:
-    """Fill r and b of the states of one symbol: ⊥ at the first position, the labels after it."""
-    n_labels = weights.turned.shape[0]
-    rest[0], total[0] = 0.0, 0.0
-    first, last = (1, n_labels + 1) if t > 0 else (graph.start_level[1], graph.start_level[1] + 1)
-    if t > 0:
+    """Fill r of the states of one label."""
+    n_labels = turned.shape[0]
+    of_labels = rest[1 : n_labels + 1]
+    for s in range(n_labels):
+        of_labels[U(s)] = 0.0
+    for k in range(n_labels):
+        v, row = value[U(k)], turned[k]
         for s in range(n_labels):
-            rest[U(1 + s)] = 0.0
-        for k in range(n_labels):
-            v = value[U(k)]
-            for s in range(n_labels):
-                rest[U(1 + s)] += weights.turned[U(k), U(s)] * v
-    else:
-        summed = 0.0
-        for k in range(n_labels):
-            summed += weights.open[U(n_labels), U(k)] * value[U(k)]
-        rest[U(first)] = summed
+            of_labels[U(s)] += row[U(s)] * v
+    for s in range(n_labels):
+        of_labels[U(s)] *= weight[U(1 + s)]
+
+
+@inner
+def _totals(
+    first: int,
+    last: int,
+    arc_start: NDArray[np.int64],  # IN (S + 1,)
+    value: NDArray[np.float64],  # IN (A,) v
+    rest: NDArray[np.float64],  # IN (S,) r_t
+    total: NDArray[np.float64],  # OUT (S,) b_t
+) -> float:
+    """Fill b; return the largest."""
+    largest = 0.0
     for s in range(first, last):
-        left = weights.state[U(s)] * rest[U(s)]
-        rest[U(s)] = left
-        for a in range(graph.arc_start[U(s)], graph.arc_start[U(s + 1)]):
-            left += value[U(a)]
-        total[U(s)] = left
+        summed = rest[U(s)]
+        for a in range(arc_start[U(s)], arc_start[U(s + 1)]):
+            summed += value[U(a)]
+        total[U(s)] = summed
+        largest = max(largest, summed)
+    return largest
 
 
-@jit
+@inner
+def _rescale(
+    first: int, last: int, unit: float, total: NDArray[np.float64], rest: NDArray[np.float64], smallest: float
+) -> float:
+    """Multiply b and r; return the smallest b > 0 seen so far."""
+    for s in range(first, last):
+        b = total[U(s)] * unit
+        total[U(s)] = b
+        rest[U(s)] *= unit
+        smallest = b if 0.0 < b < smallest else smallest
+    return smallest
+
+
+@inner
 def backward(graph: Graph, weights: Weights, n_positions: int, constrained: bool, work: Work) -> float:
     """Fill b and r of one sequence, divided by the largest b of a position; return the logarithm of b_0(⊥).
 
     -inf if nothing is possible, NaN if something that can be reached underflowed.
     """
-    n_labels, n_states = weights.turned.shape[0], graph.newest.size
-    after, value = work.states[0], work.arcs[0]
-    for s in range(n_states):
-        work.total[U(n_positions), U(s)] = 1.0
+    n_labels, start = weights.turned.shape[0], graph.start_level[1]
+    work.total[n_positions, :] = 1.0
     log_total, product = weights.log_scale * n_positions, 1.0
+    value = work.arcs[0]
     for t in range(n_positions - 1, -1, -1):
-        rest, total = work.rest[t], work.total[t]
-        _arc_values(graph, weights, t, work.unary[t], work.total[t + 1], after, value)
-        _single_states(graph, weights, t, value, rest, total)
-        n, begin, end = reachable(graph, t)
-        for s in range(n_labels + 1, n):
-            _rest_and_total(graph, weights, s, value, rest, total)
-        for s in range(begin if t > 0 else end, end):
-            _rest_and_total(graph, weights, s, value, rest, total)
-        scale = 0.0
-        for s in range(1, n):
-            scale = max(scale, total[U(s)])
-        for s in range(begin, end):
-            scale = max(scale, total[U(s)])
+        rest, total, unary = work.rest[t], work.total[t], work.unary[t]
+        _arc_values(graph, weights.arc, t, unary, work.total[t + 1], work.states[0], value)
+        n, begin, end = reachable(graph.level, graph.start_level, t)
+        if t > 0:
+            _rests_of_labels(weights.turned, weights.state, value, rest)
+            long_state = (graph.backoff, graph.rest_start, graph.rest_arc, weights.state)
+            _rests(n_labels + 1, n, *long_state, value, rest)
+            _rests(begin, end, *long_state, value, rest)
+        else:
+            rest[start] = weights.state[start] * np.dot(weights.open[n_labels], value[:n_labels])
+        scale = _totals(begin, end, graph.arc_start, value, rest, total)
+        scale = max(scale, _totals(1, n, graph.arc_start, value, rest, total))
         if scale <= 0.0:
-            return np.nan if not constrained else -np.inf
-        unit, lost = 1.0 / scale, False
-        for part in range(2):
-            for s in range(1 if part == 0 else begin, n if part == 0 else end):
-                total[U(s)] *= unit
-                rest[U(s)] *= unit
-                lost |= total[U(s)] < SMALLEST and (total[U(s)] > 0.0 or not constrained)
+            return -np.inf if constrained else np.nan
+        smallest = _rescale(begin, end, 1.0 / scale, total, rest, 1.0)
+        smallest = _rescale(1, n, 1.0 / scale, total, rest, smallest)
         for k in range(n_labels):
-            work.unary[U(t), U(k)] *= unit  # so that v, computed again, is of the scale of b_t and r_t
-        if lost:
+            unary[k] /= scale  # so that v, computed again, is of the scale of b_t and r_t
+        if smallest < SMALLEST:
             return np.nan
         product *= scale
         if product < 1e-100 or product > 1e100:
             log_total += np.log(product)
             product = 1.0
-    opening = work.total[0, graph.start_level[1]]
+    opening = work.total[0, start]
     return log_total + np.log(product) + np.log(opening) if opening > 0.0 else -np.inf
 
 
-@inlined
+@inner
+def _spread_out(
+    first: int,
+    last: int,
+    arc_start: NDArray[np.int64],  # IN (S + 1,)
+    now: NDArray[np.float64],  # IN (S,) g_t
+    total: NDArray[np.float64],  # IN (S,) b_t
+    down: NDArray[np.float64],  # OUT (S,) h
+    flow: NDArray[np.float64],  # OUT (A,) h of the arc's state
+) -> None:
+    for s in range(first, last):
+        h = now[U(s)] / total[U(s)] if now[U(s)] > NEGLIGIBLE else 0.0
+        down[U(s)] = h
+        for a in range(arc_start[U(s)], arc_start[U(s + 1)]):
+            flow[U(a)] = h
+
+
+@inner
 def _hand_down(
-    graph: Graph,
-    weights: Weights,
-    s: int,
+    first: int,
+    last: int,
+    backoff: NDArray[np.int32],  # IN (S,)
+    rest_start: NDArray[np.int64],  # IN (S + 1,)
+    rest_arc: NDArray[np.int32],
+    weight: NDArray[np.float64],  # IN (S,) f
     down: NDArray[np.float64],  # INOUT (S,) d
     flow: NDArray[np.float64],  # INOUT (A,)
 ) -> None:
-    """Pass what meets no arc at s on to back(s)."""
-    passed = weights.state[U(s)] * down[U(s)]
-    if passed > 0.0:
-        down[U(graph.backoff[U(s)])] += passed
-        for i in range(graph.rest_start[U(s)], graph.rest_start[U(s + 1)]):
-            flow[U(graph.rest_arc[U(i)])] += passed
+    """Pass what meets no arc at states of two or more symbols on to shorter ones, longer ones first."""
+    for s in range(last - 1, first - 1, -1):
+        passed = weight[U(s)] * down[U(s)]
+        if passed > 0.0:
+            down[U(backoff[U(s)])] += passed
+            for i in range(rest_start[U(s)], rest_start[U(s + 1)]):
+                flow[U(rest_arc[U(i)])] += passed
 
 
-@inlined
+@inner
 def _arc_flows(
     graph: Graph,
     weights: Weights,
@@ -282,28 +338,117 @@ def _arc_flows(
 ) -> None:
     """Fill d and p / v of the states that can be reached at t and of their arcs."""
     n_labels = weights.turned.shape[0]
-    n, begin, end = reachable(graph, t)
-    for k in range(n_labels):
-        flow[U(k)] = 0.0
-    for part in range(2):
-        for s in range(1 if part == 0 else begin, n if part == 0 else end):
-            h = now[U(s)] / total[U(s)] if now[U(s)] > 0.0 else 0.0
-            down[U(s)] = h
-            for a in range(graph.arc_start[U(s)], graph.arc_start[U(s + 1)]):
-                flow[U(a)] = h
-    for s in range(end - 1, begin - 1 if t > 0 else end - 1, -1):
-        _hand_down(graph, weights, s, down, flow)
-    for s in range(n - 1, n_labels, -1):
-        _hand_down(graph, weights, s, down, flow)
-    first, last = (1, n_labels + 1) if t > 0 else (begin, end)
-    for s in range(first, last):
-        passed, row = weights.state[U(s)] * down[U(s)], s - 1 if t > 0 else n_labels
+    n, begin, end = reachable(graph.level, graph.start_level, t)
+    _spread_out(1, n, graph.arc_start, now, total, down, flow)
+    _spread_out(begin, end, graph.arc_start, now, total, down, flow)
+    at_root = flow[:n_labels]
+    at_root[:] = 0.0
+    if t == 0:
+        passed, row = weights.state[begin] * down[begin], weights.open[n_labels]
+        for k in range(n_labels):
+            at_root[U(k)] = row[U(k)] * passed
+        return
+    long_state = (graph.backoff, graph.rest_start, graph.rest_arc, weights.state)
+    _hand_down(begin, end, *long_state, down, flow)
+    _hand_down(n_labels + 1, n, *long_state, down, flow)
+    for s in range(1, n_labels + 1):
+        passed, row = weights.state[s] * down[s], weights.open[s - 1]
         if passed > 0.0:
             for k in range(n_labels):
-                flow[U(k)] += weights.open[U(row), U(k)] * passed
+                at_root[U(k)] += row[U(k)] * passed
 
 
-@inlined
+@inner
+def _move(
+    first: int,
+    last: int,
+    arc_to: NDArray[np.int32],  # IN (A,)
+    value: NDArray[np.float64],  # IN (A,) v
+    prob: NDArray[np.float64],  # INOUT (A,) p / v in, p out
+    following: NDArray[np.float64],  # INOUT (S,) g_{t+1}
+) -> None:
+    for a in range(first, last):
+        p = prob[U(a)] * value[U(a)]
+        prob[U(a)] = p
+        following[U(arc_to[U(a)])] += p
+
+
+@inner
+def _shared_of_labels(
+    turned: NDArray[np.float64],  # IN (K, K) open, label-major
+    weight: NDArray[np.float64],  # IN (S,) f
+    total: NDArray[np.float64],  # IN (S,) b_t
+    value: NDArray[np.float64],  # IN (A,) v
+    node: NDArray[np.float64],  # IN (K,) P(y_t = k | X)
+    scale: NDArray[np.float64],  # SCRATCH (K,)
+    shared: NDArray[np.float64],  # OUT (S,) overlap of labels without arcs
+) -> None:
+    """Fill the overlap of labels that have no arc at the states of one label."""
+    n_labels = turned.shape[0]
+    of_labels = shared[1 : n_labels + 1]
+    for s in range(n_labels):
+        scale[s] = weight[1 + s] / total[1 + s] if total[1 + s] > 0.0 else 0.0
+        of_labels[s] = 0.0
+    for k in range(n_labels):
+        v, y, row = value[U(k)], node[U(k)], turned[k]
+        for s in range(n_labels):
+            x = scale[U(s)] * v
+            of_labels[U(s)] += row[U(s)] * (x if x < y else y)
+
+
+@inner
+def _shared(
+    first: int,
+    last: int,
+    graph: tuple[
+        NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]
+    ],  # backoff, rest_start, rest_arc, arc_label
+    weight: NDArray[np.float64],  # IN (S,) f
+    total: NDArray[np.float64],  # IN (S,) b_t
+    value: NDArray[np.float64],  # IN (A,) v
+    node: NDArray[np.float64],  # IN (K,)
+    shared: NDArray[np.float64],  # INOUT (S,)
+) -> None:
+    """Fill the overlap of labels that have no arc at states of two or more symbols, shorter ones first."""
+    backoff, rest_start, rest_arc, arc_label = graph
+    for s in range(first, last):
+        back, summed = U(backoff[U(s)]), 0.0
+        scale = weight[U(s)] / total[U(s)] if total[U(s)] > 0.0 else 0.0
+        for i in range(rest_start[U(s)], rest_start[U(s + 1)]):
+            a = U(rest_arc[U(i)])
+            x, y = scale * value[a], node[U(arc_label[a])]
+            summed += x if x < y else y
+        shared[U(s)] = summed + min(scale * total[back], 1.0) * shared[back]
+
+
+@inner
+def _apart(
+    first: int,
+    last: int,
+    arc_start: NDArray[np.int64],  # IN (S + 1,)
+    arc_label: NDArray[np.int32],  # IN (A,)
+    now: NDArray[np.float64],  # IN (S,) g_t
+    total: NDArray[np.float64],  # IN (S,) b_t
+    value: NDArray[np.float64],  # IN (A,) v
+    node: NDArray[np.float64],  # IN (K,)
+    shared: NDArray[np.float64],  # IN (S,)
+    largest: float,
+    second: float,
+) -> tuple[float, float]:
+    """Return the two largest δ so far."""
+    for s in range(first, last):
+        if now[U(s)] > NEGLIGIBLE:
+            overlap, unit = shared[U(s)], 1.0 / total[U(s)]
+            for a in range(arc_start[U(s)], arc_start[U(s + 1)]):
+                x, y = unit * value[U(a)], node[U(arc_label[U(a)])]
+                overlap += x if x < y else y
+            apart = 1.0 - overlap
+            second = max(second, min(largest, apart))
+            largest = max(largest, apart)
+    return largest, second
+
+
+@inner
 def _contraction(
     graph: Graph,
     weights: Weights,
@@ -311,43 +456,47 @@ def _contraction(
     node: NDArray[np.float64],  # IN (K,) P(y_t = k | X)
     now: NDArray[np.float64],  # IN (S,) g_t
     total: NDArray[np.float64],  # IN (S,) b_t
-    value: NDArray[np.float64],  # IN (A,) v, of the scale of b_t
-    shared: NDArray[np.float64],  # SCRATCH (S,) overlap of labels without arcs
+    value: NDArray[np.float64],  # IN (A,) v
+    scale: NDArray[np.float64],  # SCRATCH (K,)
+    shared: NDArray[np.float64],  # SCRATCH (S,)
 ) -> float:
     """Return an upper bound of the total variation between the laws of y_t from two states."""
-    n_labels = weights.turned.shape[0]
-    n, begin, end = reachable(graph, t)
     if t == 0:
         return 0.0
-    for s in range(n_labels):
-        shared[U(1 + s)] = 0.0
-    for k in range(n_labels):
-        v, y = value[U(k)], node[U(k)]
-        for s in range(n_labels):
-            b = total[U(1 + s)]
-            x = weights.state[U(1 + s)] * v / b if b > 0.0 else 0.0
-            shared[U(1 + s)] += weights.turned[U(k), U(s)] * min(x, y)
-    largest, second = 0.0, 0.0
-    for part in range(2):
-        for s in range(1 if part == 0 else begin, n if part == 0 else end):
-            unit = 1.0 / total[U(s)] if total[U(s)] > 0.0 else 0.0
-            if s > n_labels:
-                back, scale, summed = graph.backoff[U(s)], weights.state[U(s)] * unit, 0.0
-                for i in range(graph.rest_start[U(s)], graph.rest_start[U(s + 1)]):
-                    a = graph.rest_arc[U(i)]
-                    summed += min(scale * value[U(a)], node[U(graph.arc_label[U(a)])])
-                shared[U(s)] = summed + min(scale * total[U(back)], 1.0) * shared[U(back)]
-            overlap = shared[U(s)]
-            for a in range(graph.arc_start[U(s)], graph.arc_start[U(s + 1)]):
-                overlap += min(unit * value[U(a)], node[U(graph.arc_label[U(a)])])
-            if now[U(s)] > IMPOSSIBLE:
-                apart = 1.0 - overlap
-                second = max(second, min(largest, apart))
-                largest = max(largest, apart)
+    n_labels = weights.turned.shape[0]
+    n, begin, end = reachable(graph.level, graph.start_level, t)
+    _shared_of_labels(weights.turned, weights.state, total, value, node, scale, shared)
+    structure = (graph.backoff, graph.rest_start, graph.rest_arc, graph.arc_label)
+    _shared(n_labels + 1, n, structure, weights.state, total, value, node, shared)
+    _shared(begin, end, structure, weights.state, total, value, node, shared)
+    arcs = (graph.arc_start, graph.arc_label)
+    largest, second = _apart(1, n, *arcs, now, total, value, node, shared, 0.0, 0.0)
+    largest, second = _apart(begin, end, *arcs, now, total, value, node, shared, largest, second)
     return min(largest + second, 1.0)
 
 
-@jit
+@inner
+def _gather(first: int, last: int, arc_parent: NDArray[np.int32], prob: NDArray[np.float64]) -> None:
+    """Add the probabilities of arcs to those of their parents, longest histories first."""
+    for a in range(last - 1, first - 1, -1):
+        prob[U(arc_parent[U(a)])] += prob[U(a)]
+
+
+@inner
+def _add(
+    first: int,
+    last: int,
+    prob: NDArray[np.float64],  # IN
+    mean: NDArray[np.float64],  # INOUT += p
+    variance: NDArray[np.float64],  # INOUT += p(1 - p)
+) -> None:
+    for i in range(first, last):
+        p = prob[U(i)]
+        mean[U(i)] += p
+        variance[U(i)] += p * (1.0 - p)
+
+
+@inner
 def add_up(
     graph: Graph,
     t: int,
@@ -357,27 +506,35 @@ def add_up(
     variance: NDArray[np.float64],  # INOUT (A + S,)
 ) -> None:
     """Add a position's expectations of all parameters, and their p(1 - p)."""
-    n_arcs = graph.arc_label.size
-    n, begin, end = reachable(graph, t)
-    for part in range(2):
-        first = graph.arc_start[begin] if part == 0 else graph.arc_start[1]
-        last = graph.arc_start[end] if part == 0 else graph.arc_start[n]
-        for a in range(last - 1, first - 1, -1):
-            prob[U(graph.arc_parent[U(a)])] += prob[U(a)]
-    for part in range(2):
-        first, last = (graph.arc_start[begin], graph.arc_start[end]) if part == 0 else (0, graph.arc_start[n])
-        for a in range(first, last):
-            p = prob[U(a)]
-            mean[U(a)] += p
-            variance[U(a)] += p * max(1.0 - p, 0.0)
-        first, last = (begin, end) if part == 0 else (1, n)
-        for s in range(first, last):
-            p = unseen[U(s)]
-            mean[U(n_arcs + s)] += p
-            variance[U(n_arcs + s)] += p * max(1.0 - p, 0.0)
+    n_arcs, arc_start = graph.arc_label.size, graph.arc_start
+    n, begin, end = reachable(graph.level, graph.start_level, t)
+    _gather(arc_start[begin], arc_start[end], graph.arc_parent, prob)
+    _gather(arc_start[1], arc_start[n], graph.arc_parent, prob)
+    _add(arc_start[begin], arc_start[end], prob, mean, variance)
+    _add(0, arc_start[n], prob, mean, variance)
+    _add(begin, end, unseen, mean[n_arcs:], variance[n_arcs:])
+    _add(1, n, unseen, mean[n_arcs:], variance[n_arcs:])
 
 
-@jit
+@inner
+def _nodes(
+    newest: NDArray[np.int32],  # IN (S,)
+    start: int,
+    following: NDArray[np.float64],  # INOUT (S,) g_{t+1}, of sum 1 on the way out
+    node: NDArray[np.float64],  # OUT (K,) P(y_t = k | X)
+) -> None:
+    summed = 0.0
+    node[:] = 0.0
+    for s in range(1, newest.size):
+        if s != start:
+            node[U(newest[U(s)])] += following[U(s)]
+            summed += following[U(s)]
+    unit = 1.0 / summed if summed > 0.0 else 0.0
+    for s in range(newest.size):
+        following[U(s)] *= unit
+
+
+@inner
 def forward(
     graph: Graph,
     weights: Weights,
@@ -388,55 +545,48 @@ def forward(
     marginals: NDArray[np.float32],  # OUT (K, N, 1)
 ) -> None:
     """Fill node marginals of one sequence, which begins at ``row``; work.tau and the sums of the sequence if wanted."""
-    n_labels, n_states = weights.turned.shape[0], graph.newest.size
     now, following, down, spare = work.states[0], work.states[1], work.states[2], work.states[3]
     value, prob, node = work.arcs[0], work.arcs[1], work.nodes[0]
-    for s in range(n_states):
-        now[U(s)] = 0.0
-    now[graph.start_level[1]] = 1.0
+    arc_start, start = graph.arc_start, graph.start_level[1]
+    now[:] = 0.0
+    now[start] = 1.0
     for t in range(n_positions):
         total, rest = work.total[t], work.rest[t]
-        _arc_values(graph, weights, t, work.unary[t], work.total[t + 1], spare, value)
+        _arc_values(graph, weights.arc, t, work.unary[t], work.total[t + 1], spare, value)
         _arc_flows(graph, weights, t, now, total, down, prob)
-        n, begin, end = reachable(graph, t)
-        for s in range(n_states):
-            following[U(s)] = 0.0
-        for part in range(2):
-            first, last = (graph.arc_start[begin], graph.arc_start[end]) if part == 0 else (0, graph.arc_start[n])
-            for a in range(first, last):
-                p = prob[U(a)] * value[U(a)]
-                prob[U(a)] = p
-                following[U(graph.arc_to[U(a)])] += p
-        summed = 0.0
-        for k in range(n_labels):
-            node[U(k)] = 0.0
-        for s in range(1, n_states):
-            node[U(graph.newest[U(s)] % n_labels)] += following[U(s)]
-            summed += following[U(s)]
-        unit = 1.0 / summed if summed > 0.0 else 0.0
-        for k in range(n_labels):
-            marginals[U(k), U(row + t), 0] = np.float32(node[U(k)])
+        n, begin, end = reachable(graph.level, graph.start_level, t)
+        following[:] = 0.0
+        _move(arc_start[begin], arc_start[end], graph.arc_to, value, prob, following)
+        _move(0, arc_start[n], graph.arc_to, value, prob, following)
+        _nodes(graph.newest, start, following, node)
+        for k in range(node.size):
+            marginals[k, row + t, 0] = np.float32(node[k])
         if wants[0]:
-            work.tau[t] = _contraction(graph, weights, t, node, now, total, value, spare)
+            work.tau[t] = _contraction(graph, weights, t, node, now, total, value, work.nodes[1], spare)
         if wants[1]:
-            for part in range(2):
-                for s in range(begin if part == 0 else 1, end if part == 0 else n):
-                    down[U(s)] *= rest[U(s)]
+            for s in range(1, n):
+                down[U(s)] *= rest[U(s)]
+            for s in range(begin, end):
+                down[U(s)] *= rest[U(s)]
             add_up(graph, t, prob, down, work.mean, work.variance)
-        for s in range(n_states):
-            now[U(s)] = following[U(s)] * unit
+        now, following = following, now
 
 
-@inlined
+@inner
+def _flush(factor: float, part: NDArray[np.float64], whole: NDArray[np.float64]) -> None:
+    for i in range(whole.size):
+        whole[U(i)] += factor * part[U(i)]
+        part[U(i)] = 0.0
+
+
+@inner
 def flush_sums(s: int, order: int, n_positions: int, sums: Sums, work: Work) -> None:
     """Add the sums of sequence s, with their weight, to those of the chunk."""
     factor = sums.weights[s]
     if sums.mixing:
         factor *= 2.0 * (order + 1) * arc_reach(n_positions, order, work.reach)
-    for i in range(sums.mean.size):
-        sums.mean[U(i)] += sums.weights[s] * work.mean[U(i)]
-        sums.variance[U(i)] += factor * work.variance[U(i)]
-        work.mean[U(i)], work.variance[U(i)] = 0.0, 0.0
+    _flush(sums.weights[s], work.mean, sums.mean)
+    _flush(factor, work.variance, sums.variance)
 
 
 @jit
