@@ -144,7 +144,7 @@ def seen_posterior_log(
                                 end_of = graph.backoff[end_of]
             marginals[k, begin + t, 0] = np.float32(node)
         summed = following.sum()
-        now[:] = following / summed if summed > 0.0 else 0.0
+        now[:] = following / (summed if summed > 0.0 else 1.0)
         work.tau[t] = 1.0 if t > 0 else 0.0
         if summing:
             add_up(graph, t, prob, unseen, work.mean, work.variance)

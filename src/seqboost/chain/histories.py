@@ -5,14 +5,15 @@ Legend
 K labels, order m.  A *history* is what came before a position: up to m symbols, oldest first, of which the oldest may
 be the start symbol ⊥ (code K), which stands before the first label and nowhere else.  The *states* are
 
-    ε, the K single labels, ⊥, and all histories of up to m symbols that some label followed in training
+    ε, the K single labels, ⊥, and the histories of up to m symbols that labels followed in training (often enough)
 
 so with every state all its parts are states too.  A position is in the longest state that its history ends with, hence
 after label k in state s it moves to the longest end of s·k that is a state.  An *arc* (s, k) is there if label k
-followed history s in training, and for all k at ε.  back(s) is s without its oldest symbol.  The score of label k is
+followed history s in training (as often), and for all k at ε.  back(s) is s without its oldest symbol.  The score of
+label k is
 
-    T(s, k) = θ(s, k) + T(back(s), k)      k followed s: (s, k) is an arc                    T(ε, k) = θ(ε, k)
-    T(s, k) = β(s)    + T(back(s), k)      k did not, and is treated as after back(s)
+    T(s, k) = θ(s, k) + T(back(s), k)      (s, k) is an arc                                  T(ε, k) = θ(ε, k)
+    T(s, k) = β(s)    + T(back(s), k)      it is not, and k is treated as after back(s)
 
 θ of arcs and β of states are the parameters of the chain, together one vector ``table`` (arcs, then states; β(ε) = 0 is
 never used).  Because T(s, ·) differs from T(back(s), ·) at the arcs of s alone, sums over all K labels of all S states
@@ -112,7 +113,10 @@ class SeenContexts:
         min_count: int = 1,
         allowed: NDArray[np.bool_] | None = None,
     ) -> SeenContexts:
-        """Collect the histories that are followed by a label at least ``min_count`` times.
+        """Collect the histories, and the labels after them, that occur at least ``min_count`` times.
+
+        From 2 on, what occurs less often in training stands for what will not have occurred at all: β is learned from
+        it.  With 1 no training label ever pays β, which then only falls.
 
         Parameters
         ----------
@@ -134,7 +138,8 @@ class SeenContexts:
         prefix, newest = np.zeros(n_labels + 2, np.int64), np.arange(-1, n_labels + 1)
         newest[0] = 0
         seen = labels >= 0
-        pairs = [np.arange(n_labels), of_length[seen & (of_length >= 0)] * n_labels + labels[seen & (of_length >= 0)]]
+        kept = seen & (of_length >= 0)
+        pairs = [of_length[kept] * n_labels + labels[kept]]
         for _ in range(2, order + 1):
             longer = np.full_like(of_length, -1)
             grows = follows[of_length[follows - 1] >= 0]
@@ -147,7 +152,8 @@ class SeenContexts:
             of_length = longer
             kept = of_length >= 0
             pairs.append(of_length[kept] * n_labels + labels[kept])
-        arcs = np.unique(np.concatenate(pairs))
+        arcs, count = np.unique(np.concatenate(pairs), return_counts=True)
+        arcs = np.append(np.arange(n_labels), arcs[count >= min_count])  # those of ε come first
         new = _numbering(prefix, newest, n_labels)
         state, label = new[arcs // n_labels], arcs % n_labels
         order_of_arcs = np.lexsort((label, state))
