@@ -3,10 +3,11 @@
     table[e, k] = log (n(e,k) + a·π_k) / (n(e) + a)          π_k = share of label k, a = K
 
 the smoothed probabilities of a label after a context, counted in the training labels. Boosting from zero would spend
-its first rounds on learning them. Histories of variable length start from the smoothing of Witten and Bell (1991), with
-d(s) the number of different labels that followed history s, and back(s) the history without its oldest symbol:
+its first rounds on learning them. Histories of variable length are smoothed likewise, towards the history without its
+oldest symbol, back(s); labels that have no arc at s share what is left in the proportions they have after back(s):
 
-    P(k|s) = (n(s,k) + d(s)·P(k|back(s))) / (n(s) + d(s))          P(k|s) = d(s)/(n(s) + d(s)) · P(k|back(s)) if unseen
+    P(k|s) = (n(s,k) + a·P(k|back(s))) / (n(s) + a)              (s,k) an arc
+    P(k|s) = b(s)·P(k|back(s))                                   else, with b(s) such that Σ_k P(k|s) = 1
 """
 
 from __future__ import annotations
@@ -81,41 +82,42 @@ def history_table(
 
     Parameters
     ----------
-    counts : ndarray of float64 of shape (n_arcs,)
-        Weight of the positions at which a label followed a history.
+    counts : ndarray of float64 of shape (n_arcs + n_histories,)
+        Weight of the positions at which the label of an arc followed its history, then of those at which a label
+        without an arc did.
     arc_start : ndarray of int64 of shape (n_histories + 1,)
-        Where the arcs (labels that followed) of each history begin; history 0 is the empty one, followed by all labels.
+        Where the arcs of each history begin; history 0 is the empty one, with arcs of all labels.
     arc_parent : ndarray of int32 of shape (n_arcs,)
-        The same label after the next shorter history.
+        The same label after the next shorter history; those come first.
     n_labels : int
         Number of labels.
 
     Returns
     -------
     ndarray of float64 of shape (n_arcs + n_histories,)
-        log P(k|s) − log P(k|back(s)) of arcs, then log d(s)/(n(s) + d(s)).
+        log P(k|s) − log P(k|back(s)) of arcs, then log b(s).
 
     Examples
     --------
-    One label out of two, after one history of its own: P = (3 + 1·3/4) / (3 + 1).
+    Two labels of shares 3/4 and 1/4; the first has followed a history three times, the other one never:
+    P = (3 + 2·3/4) / (3 + 2) = 0.9, that is 0.9 / 0.75 = 1.2 times its share, and 0.1 / 0.25 = 0.4 times.
 
-    >>> table = history_table(np.array([2.0, 0.0, 3.0]), np.array([0, 2, 3]), np.array([-1, -1, 0]), n_labels=2)
-    >>> np.exp(table).round(4)
-    array([0.75, 0.25, 1.25, 1.  , 0.25])
+    >>> counts = np.array([2.0, 0.0, 3.0, 0.0, 0.0])
+    >>> np.exp(history_table(counts, np.array([0, 2, 3]), np.array([-1, -1, 0]), n_labels=2)).round(4)
+    array([0.75, 0.25, 1.2 , 1.  , 0.4 ])
     """
-    n_seen = np.diff(arc_start)
-    total = np.add.reduceat(np.append(counts, 0.0), arc_start[:-1]) * (n_seen > 0)
-    state = np.repeat(np.arange(len(n_seen)), n_seen)
-    log_prob = np.empty(len(counts))
+    n_arcs, n_histories = len(arc_parent), len(arc_start) - 1
+    history = np.repeat(np.arange(n_histories), np.diff(arc_start))
+    total = np.bincount(history, weights=counts[:n_arcs], minlength=n_histories) + counts[n_arcs:]
     share = counts[:n_labels] + 1.0
-    log_prob[:n_labels] = np.log(share / share.sum())
-    table = log_prob.copy()
-    for a in range(n_labels, len(counts)):
-        back, s = log_prob[arc_parent[a]], state[a]
-        log_prob[a] = np.log((counts[a] + n_seen[s] * np.exp(back)) / (total[s] + n_seen[s]))
-        table[a] = log_prob[a] - back
-    unseen = np.zeros(len(n_seen))
-    known = n_seen > 0
-    unseen[known] = np.log(n_seen[known] / (total[known] + n_seen[known]))
+    prob = np.append(share / share.sum(), np.zeros(n_arcs - n_labels))
+    for a in range(n_labels, n_arcs):
+        prob[a] = (counts[a] + n_labels * prob[arc_parent[a]]) / (total[history[a]] + n_labels)
+    before = np.append(np.ones(n_labels), prob[arc_parent[n_labels:]])
+    left, left_before = (
+        1.0 - np.bincount(history, weights=p, minlength=n_histories) for p in (prob, np.append(prob[:n_labels], before[n_labels:]))
+    )
+    # where all labels have arcs nothing is left, and b(s) is never used
+    unseen = np.log(np.where(left_before > 1e-9, left, 1.0) / np.where(left_before > 1e-9, left_before, 1.0))
     unseen[0] = 0.0
-    return np.concatenate([table, unseen])
+    return np.concatenate([np.log(prob / before), unseen])

@@ -5,11 +5,11 @@ Legend
 K labels, order m.  A *history* is what came before a position: up to m symbols, oldest first, of which the oldest may
 be the start symbol ⊥ (code K), which stands before the first label and nowhere else.  The *states* are
 
-    ε, the K single labels, ⊥, and the histories of up to m symbols that labels followed in training (often enough)
+    ε, the K single labels, ⊥, and the histories of up to m symbols that labels followed in training (not too rarely)
 
 so with every state all its parts are states too.  A position is in the longest state that its history ends with, hence
 after label k in state s it moves to the longest end of s·k that is a state.  An *arc* (s, k) is there if label k
-followed history s in training (as often), and for all k at ε.  back(s) is s without its oldest symbol.  The score of
+followed history s in training (likewise), and for all k at ε.  back(s) is s without its oldest symbol.  The score of
 label k is
 
     T(s, k) = θ(s, k) + T(back(s), k)      (s, k) is an arc                                  T(ε, k) = θ(ε, k)
@@ -113,10 +113,10 @@ class SeenContexts:
         min_count: int = 1,
         allowed: NDArray[np.bool_] | None = None,
     ) -> SeenContexts:
-        """Collect the histories, and the labels after them, that occur at least ``min_count`` times.
+        """Collect the histories and the labels after them.
 
-        From 2 on, what occurs less often in training stands for what will not have occurred at all: β is learned from
-        it.  With 1 no training label ever pays β, which then only falls.
+        Those of two and more symbols must occur at least ``min_count`` times.  From 2 on, what occurs less often in
+        training stands for what will not have occurred at all: β is learned from it.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class SeenContexts:
         n_labels, order : int
             K and m.
         min_count : int
-            Single labels are states however rare.
+            Least number of occurrences of histories of two or more symbols, and of labels after them.
         allowed : bool array (K + 1, K), optional
             Constraint; by default everything is allowed.
         """
@@ -153,7 +153,8 @@ class SeenContexts:
             kept = of_length >= 0
             pairs.append(of_length[kept] * n_labels + labels[kept])
         arcs, count = np.unique(np.concatenate(pairs), return_counts=True)
-        arcs = np.append(np.arange(n_labels), arcs[count >= min_count])  # those of ε come first
+        often = (count >= min_count) | (arcs < (n_labels + 2) * n_labels)  # of more than one symbol
+        arcs = np.append(np.arange(n_labels), arcs[often])  # those of ε come first
         new = _numbering(prefix, newest, n_labels)
         state, label = new[arcs // n_labels], arcs % n_labels
         order_of_arcs = np.lexsort((label, state))
@@ -217,6 +218,15 @@ class SeenContexts:
     def constraints(self) -> NDArray[np.float64]:
         """Return the constraint as a table of order 1, 0 or -inf: first ⊥, then the labels, shape (1 + K, K)."""
         return np.where(np.roll(self.allowed, 1, axis=0), 0.0, -np.inf)
+
+    def transition_scores(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return T(a, b) of label b after label a alone, -inf where forbidden, shape (K, K)."""
+        n = self.n_labels
+        scores = table[self.n_arcs + 1 : self.n_arcs + 1 + n, None] + table[None, :n]
+        for a in range(n):
+            arcs = slice(int(self.arc_start[1 + a]), int(self.arc_start[2 + a]))
+            scores[a, self.arc_label[arcs]] = table[arcs] + table[self.arc_label[arcs]]
+        return np.where(self.allowed[:-1], scores, -np.inf)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that make the chain."""
@@ -322,6 +332,8 @@ def _check_arcs(contexts: SeenContexts, arc_start: NDArray[np.int64], arc_label:
     in_range = ((arc_label >= 0) & (arc_label < n_labels)).all()
     if not in_range or (np.diff(state * n_labels + arc_label) <= 0).any():
         raise _unfit("the labels of the arcs do not rise")
+    if not contexts.allowed[contexts.newest[state[n_labels:]], arc_label[n_labels:]].all():
+        raise _unfit("a forbidden transition was seen")
 
 
 def _rests(

@@ -162,7 +162,7 @@ def seen_histories_slow(
                     labels_after = followed.setdefault(history, {})
                     labels_after[symbols[t]] = labels_after.get(symbols[t], 0) + 1
     states = {
-        history: {k for k, n in after.items() if n >= min_count}
+        history: {k for k, n in after.items() if len(history) <= 1 or n >= min_count}
         for history, after in followed.items()
         if len(history) <= 1 or count[history] >= min_count
     }

@@ -8,17 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.boosting import history_table
-from seqboost.chain import ContextSpace, SeenContexts, seen_chunks, seen_counts, seen_steps
-from seqboost.estimators.transitions import constraint_scores
+from seqboost.chain import SeenContexts, seen_chunks, seen_counts, seen_steps
 from seqboost.exceptions import ParameterError
 
-__all__ = ["Labels", "SeenStart", "check_contexts", "seen_bytes", "seen_start", "uses_seen"]
+__all__ = ["SeenStart", "check_contexts", "seen_bytes", "seen_start", "uses_seen"]
 
 MIN_COUNT = 2
 """A history is a context of its own if labels followed it so often: what was seen once says nothing in general."""
-
-Labels = tuple[NDArray[np.int32], NDArray[np.int64]]
-
 
 class SeenStart(NamedTuple):
     """The contexts of a chain, the table to start from and the scores of closing a sequence."""
@@ -50,31 +46,31 @@ def check_contexts(parameters: Any) -> None:
 
 
 def seen_start(
-    training: Labels, weights: NDArray[np.float64], everything: Labels, parameters: Any, classes: NDArray[Any]
+    labels: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    order: int,
+    constraint: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> SeenStart:
     """Collect the contexts of the training labels.
 
     Parameters
     ----------
-    training : (labels, offsets)
-        Training sequences, all labels observed.
+    labels, offsets : ndarray of shape (n_rows,) and (n_sequences + 1,)
+        Training sequences, all labels observed, none of them forbidden.
     weights : ndarray of shape (n_rows,)
         Weights of their rows.
-    everything : (labels, offsets)
-        The same with held-out sequences: what they show is allowed by ``transitions="seen"`` too.
-    parameters : mapping
-        Parameters of the estimator.
-    classes : ndarray
-        The labels.
+    order : int
+        Largest number of labels in a context.
+    constraint : (ndarray of shape (1 + n_labels, n_labels), ndarray of shape (n_labels,))
+        What may follow what, as a table of order 1, and what may close a sequence: 0 or −inf.
     """
-    n_labels = len(classes)
-    limits, end = constraint_scores(parameters["transitions"], ContextSpace(n_labels, 1), classes, *everything)
+    limits, end = constraint
     allowed = np.roll(limits > -np.inf, -1, axis=0)  # the row of the start goes last
-    contexts = SeenContexts.from_labels(
-        *training, n_labels, parameters["order"], min_count=MIN_COUNT, allowed=allowed
-    )
-    counts = seen_counts(contexts, seen_steps(contexts, *training), weights)[: contexts.n_arcs]
-    return SeenStart(contexts, history_table(counts, contexts.arc_start, contexts.graph.arc_parent, n_labels), end)
+    contexts = SeenContexts.from_labels(labels, offsets, len(end), order, min_count=MIN_COUNT, allowed=allowed)
+    counts = seen_counts(contexts, seen_steps(contexts, labels, offsets), weights)
+    table = history_table(counts, contexts.arc_start, contexts.graph.arc_parent, len(end))
+    return SeenStart(contexts, table, end)
 
 
 def seen_bytes(contexts: SeenContexts | None, offsets: NDArray[np.int64], n_threads: int) -> int:

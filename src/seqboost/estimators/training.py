@@ -25,7 +25,7 @@ from seqboost.boosting import (
 )
 from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
-from seqboost.estimators.seen import Labels, SeenStart, seen_bytes, seen_start, uses_seen
+from seqboost.estimators.seen import SeenStart, seen_bytes, seen_start, uses_seen
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
@@ -171,10 +171,9 @@ def train(
     try:
         best_table = boost(task, ensemble, history, n_earlier)
     except InputError:
-        limits, order = (table, space.order) if contexts is None else (contexts.constraints(), 1)
         for part in (training, validation):
-            if part is not None:
-                part.check_possible(limits, end, order, settings.classes.tolist())
+            if part is not None and contexts is None:
+                part.check_possible(table, end, space.order, settings.classes.tolist())
         raise
     n_rounds = n_earlier + len(ensemble.rounds)
     best = settings.stopping.best(history.validation_score, n_earlier) if settings.stopping else n_rounds
@@ -203,7 +202,11 @@ def _fit_binner(batch: SequenceBatch, settings: Settings) -> FeatureBinner:
 
 
 def _seen_start(
-    training: Labelled, validation: Labelled | None, settings: Settings, everything: Labels, earlier: Trained | None
+    training: Labelled,
+    validation: Labelled | None,
+    settings: Settings,
+    everything: tuple[NDArray[np.int32], NDArray[np.int64]],
+    earlier: Trained | None,
 ) -> SeenStart | None:
     """Return contexts, table and end scores of ``contexts="seen"``; None if all contexts are used."""
     if not uses_seen(settings):
@@ -211,10 +214,19 @@ def _seen_start(
     for part in (training, validation):
         if part is not None:
             part.check_observed("contexts='seen'")
-    if earlier is not None and earlier.model.contexts is not None:
-        return SeenStart(earlier.model.contexts, earlier.model.table, earlier.model.end)
-    weights = np.repeat(training.weights, np.diff(training.batch.offsets))
-    seen = seen_start((training.labels, training.batch.offsets), weights, everything, settings, settings.classes)
+    classes, offsets = settings.classes, training.batch.offsets
+    known = earlier.model.contexts if earlier is not None else None
+    if earlier is not None and known is not None:
+        limits, end = known.constraints(), earlier.model.end
+    else:
+        limits, end = constraint_scores(settings["transitions"], ContextSpace(len(classes), 1), classes, *everything)
+    for part in (training, validation):
+        if part is not None and np.isinf(limits.sum() + end.sum()):
+            part.check_possible(limits, end, 1, classes.tolist())
+    if earlier is not None and known is not None:
+        return SeenStart(known, earlier.model.table, end)
+    weights = np.repeat(training.weights, np.diff(offsets))
+    seen = seen_start(training.labels, offsets, weights, settings["order"], (limits, end))
     seen.table[: len(settings.classes)] += np.log(settings.class_weights)
     return seen
 
@@ -247,7 +259,7 @@ def _start(
     training: Labelled,
     space: ContextSpace,
     settings: Settings,
-    everything: Labels,
+    everything: tuple[NDArray[np.int32], NDArray[np.int64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the table and the end scores to start from: the chain of the labels alone, within the constraints.
 

@@ -385,4 +385,5 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         check_is_fitted(self)
         if self._trained.model.order != 1:
             raise AttributeError("transition_scores_ is there for order=1 only")
-        return self._trained.model.table[1:].copy()
+        model = self._trained.model
+        return model.table[1:].copy() if model.contexts is None else model.contexts.transition_scores(model.table)
