@@ -273,7 +273,8 @@ def test_arrays_there_and_back():
 
 
 def forged(name, change):
-    arrays = {key: array.copy() for key, array in random_seen(np.random.default_rng(1), 3, 3).contexts.to_arrays().items()}
+    contexts = random_seen(np.random.default_rng(1), 3, 3).contexts
+    arrays = {key: array.copy() for key, array in contexts.to_arrays().items()}
     arrays[name] = change(arrays[name])
     return arrays
 

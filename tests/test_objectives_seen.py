@@ -111,9 +111,9 @@ def test_curvature_of_the_table(n_labels, order):
                     counts[p.contexts.n_arcs + state] += weights[s]
     exact[p.contexts.n_arcs] = 0.0
     found = {
-        name: SeenLikelihood(
-            labels, p.offsets, p.contexts, sequence_weights=weights, curvature=name
-        ).derivatives(p.scores, p.table)
+        name: SeenLikelihood(labels, p.offsets, p.contexts, sequence_weights=weights, curvature=name).derivatives(
+            p.scores, p.table
+        )
         for name in ("newton", "count", "mixing")
     }
     np.testing.assert_allclose(found["newton"].table_hessian, exact, atol=1e-6)
@@ -165,7 +165,8 @@ def test_errors():
         SeenLikelihood(labels, p.offsets, p.contexts).derivatives(p.scores[:, 1:], p.table)
     hidden = labels.copy()
     hidden[6] = -1
-    with pytest.raises(InputError, match=r"contexts='seen' needs every label, but y\[2\] has an unobserved one .* position 1"):
+    match = r"contexts='seen' needs every label, but y\[2\] has an unobserved one .* position 1"
+    with pytest.raises(InputError, match=match):
         SeenLikelihood(hidden, p.offsets, p.contexts)
     row, k = np.argwhere(~p.contexts.allowed[:-1])[0]
     labels = np.array([row, k], np.int32)

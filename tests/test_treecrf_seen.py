@@ -129,7 +129,9 @@ def test_warm_start_goes_on_where_the_last_fit_stopped():
     whole = seen(max_iter=6).fit(X, y)
     parts = seen(max_iter=3, warm_start=True).fit(X, y)
     parts.set_params(max_iter=6).fit(X, y)
-    np.testing.assert_allclose(np.concatenate(parts.predict_proba(X)), np.concatenate(whole.predict_proba(X)), atol=1e-5)
+    np.testing.assert_allclose(
+        np.concatenate(parts.predict_proba(X)), np.concatenate(whole.predict_proba(X)), atol=1e-5
+    )
     with pytest.raises(ParameterError, match="'contexts' parameter of TreeCRF was 'seen' in the last fit"):
         parts.set_params(contexts="all").fit(X, y)
 
@@ -202,7 +204,9 @@ def test_clone_and_scikit_learn_parameters():
 
 def test_errors():
     X, y = chains(n=12)
-    with pytest.raises(ParameterError, match="'contexts' parameter of TreeCRF must be one of 'all', 'seen'. Got 'some'"):
+    with pytest.raises(
+        ParameterError, match="'contexts' parameter of TreeCRF must be one of 'all', 'seen'. Got 'some'"
+    ):
         small(contexts="some").fit(X, y)
     with pytest.raises(ParameterError, match="contexts='seen' needs factored potentials"):
         seen(potentials="joint").fit(X, y)

@@ -114,10 +114,8 @@ def history_table(
     for a in range(n_labels, n_arcs):
         prob[a] = (counts[a] + n_labels * prob[arc_parent[a]]) / (total[history[a]] + n_labels)
     before = np.append(np.ones(n_labels), prob[arc_parent[n_labels:]])
-    left, left_before = (
-        1.0 - np.bincount(history, weights=p, minlength=n_histories) for p in (prob, np.append(prob[:n_labels], before[n_labels:]))
-    )
-    # where all labels have arcs nothing is left, and b(s) is never used
-    unseen = np.log(np.where(left_before > 1e-9, left, 1.0) / np.where(left_before > 1e-9, left_before, 1.0))
-    unseen[0] = 0.0
+    left = 1.0 - np.bincount(history, weights=prob, minlength=n_histories)
+    left_before = 1.0 - np.bincount(history, weights=before, minlength=n_histories)
+    used = left_before > 1e-9  # elsewhere all labels have arcs
+    unseen = np.log(np.where(used, left, 1.0) / np.where(used, left_before, 1.0))
     return np.concatenate([np.log(prob / before), unseen])

@@ -250,7 +250,7 @@ def viterbi_seen(
 
 
 @jit
-def _is_better(graph: Graph, score: float, arc: int, highest: float, chosen: int) -> bool:
+def _is_better(graph: Graph, score: float, arc: int, highest: float, chosen: np.int32) -> bool:
     """Tell whether an arc is better than the chosen one: a higher score, or the same and a lower label."""
     if score != highest or chosen < 0:
         return score > highest

@@ -3,12 +3,12 @@
 Legend as in :mod:`seqboost.chain.histories`; u_t(k) = exp(U_t(k) - max_t), a(s,k) = exp T(s,k) at an arc,
 f(s) = exp β(s), to(s,k) the next state, b_{t+1} = 1 after the last position.
 
-    v(s,k) = a(s,k) u_t(k) b_{t+1}(to(s,k))                                        at arcs
-    r(s)   = f(s) [ Σ_{arcs of back(s) whose label has no arc at s} v + r(back(s)) ]      all labels that have no arc at s
-    b_t(s) = Σ_{arcs of s} v + r(s)                                                log Z = log b_0(⊥)
+    v(s,k) = a(s,k) u_t(k) b_{t+1}(to(s,k))                                               at arcs
+    r(s)   = f(s) [ Σ_{arcs of back(s) whose label has no arc at s} v + r(back(s)) ]      of labels without an arc at s
+    b_t(s) = Σ_{arcs of s} v + r(s)                                                       log Z = log b_0(⊥)
 
-because a label that has no arc at s goes to the same state, with the same score but for β, from s as from back(s).  At a
-state of one symbol back(s) = ε and r(s) = f(s) Σ_k open(s,k) v(ε,k), which also keeps to the constraint: what is
+because a label that has no arc at s goes to the same state, with the same score but for β, from s as from back(s).  At
+a state of one symbol back(s) = ε and r(s) = f(s) Σ_k open(s,k) v(ε,k), which also keeps to the constraint: what is
 forbidden after a label was not seen after any history that ends with it.  Forwards, with g_t(s) = P(s_t = s | X) and
 h = g_t / b_t, the same sums turned round:
 
@@ -20,8 +20,9 @@ Every sum is of terms >= 0: nothing cancels, whatever the scores.  θ(s,k) count
 the history, so its expectation is p(s,k) plus that of all arcs whose parent it is.
 
 How far a label reaches: P(k | s) = v / b_t along each state.  With overlap(s) = Σ_k min(P(k | s), P(y_t=k | X)), two
-states' laws of y_t differ by at most δ(s) + δ(s'), δ = 1 - overlap, in total variation, so τ_t is at most the sum of the
-two largest δ.  Labels that have no arc at s are those of back(s) times one factor: min(c x, y) >= min(c, 1) min(x, y).
+states' laws of y_t differ by at most δ(s) + δ(s'), δ = 1 - overlap, in total variation, so τ_t is at most the sum of
+the two largest δ.  Labels that have no arc at s are those of back(s) times one factor c, and
+min(c x, y) >= min(c, 1) min(x, y).
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def exponentiate(
     for t in range(begin, stop):
         highest, lowest = -np.inf, np.inf
         for k in range(n_labels):
-            score = np.float64(scores[k, t, 0])
+            score = float(scores[k, t, 0])
             if t == stop - 1:
                 score += end[k]
             if labels.size > 0 and labels[t] >= 0 and labels[t] != k:

@@ -20,8 +20,8 @@ never used).  Because T(s, ·) differs from T(back(s), ·) at the arcs of s alon
 need only the arcs (failure transitions).
 
 Near the start, ⊥ makes histories of fewer than m labels states of their own, as in :mod:`seqboost.chain.contexts`; an
-unseen one shares the state of its end, which may be seen anywhere.  If all K**m contexts were seen, the chain is that of
-all contexts.
+unseen one shares the state of its end, which may be seen anywhere.  If all K**m contexts were seen, the chain is that
+of all contexts.
 
 References
 ----------
@@ -240,7 +240,7 @@ class SeenContexts:
         for name, dtype in (dtypes | {"allowed": np.bool_}).items():
             if arrays[name].dtype != dtype or arrays[name].ndim != (2 if name == "allowed" else 1):
                 raise _unfit(f"{name} is of type {arrays[name].dtype} and {arrays[name].ndim} dimensions")
-        contexts = cls(n_labels, order, *(arrays[name] for name in dtypes), arrays["allowed"])
+        contexts = cls(n_labels, order, **{name: arrays[name] for name in (*dtypes, "allowed")})
         _ = contexts.graph  # checks everything
         return contexts
 
@@ -299,7 +299,7 @@ def _levels(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where states of each length begin, without and with ⊥."""
     n_states = len(prefix)
-    fits = 1 <= order and n_labels >= 1 and n_states >= n_labels + 2 and len(newest) == n_states
+    fits = order >= 1 and n_labels >= 1 and n_states >= n_labels + 2 and len(newest) == n_states
     if not fits or not np.array_equal(newest[1 : n_labels + 1], np.arange(n_labels)) or prefix[: n_labels + 1].any():
         raise _unfit("the states of single labels are not there")
     if (prefix[1:] < 0).any() or (prefix[1:] >= np.arange(1, n_states)).any() or (newest < 0).any():

@@ -1,11 +1,11 @@
 """How far a label or an arc reaches along its sequence, from forward contraction coefficients alone.
 
-Letters: τ_t bounds the total variation between the laws of y_t from any two states at t, so two copies of the chain that
-are coupled as well as can be have different labels at t with probability at most τ_t, and after m positions they are
-still apart with at most κ_t = 1 − Π_{u=t+1}^{t+m} (1 − τ_u).
+Letters: τ_t bounds the total variation between the laws of y_t from any two states at t, so two copies of the chain
+that are coupled as well as can be have different labels at t with probability at most τ_t, and after m positions they
+are still apart with at most κ_t = 1 − Π_{u=t+1}^{t+m} (1 − τ_u).
 
-For X_t a function of what is seen at t, Cov(X_t, X_s) <= ρ_ts σ_t σ_s with ρ the maximal correlation, whose square is at
-most Dobrushin's coefficient η of the law of what is seen at s given what is seen at t < s (Polyanskiy and Wu 2017).  So
+For X_t a function of what is seen at t, Cov(X_t, X_s) <= ρ_ts σ_t σ_s with ρ the maximal correlation, whose square is
+at most Dobrushin's coefficient η of the law of what is seen at s given that at t < s (Polyanskiy and Wu 2017).  So
 
     Var Σ_t X_t <= Σ_t γ_t Var X_t,            γ_t = 1 + R_t + L_t,  R_t = Σ_{s>t} √η_ts,  L_t = Σ_{s<t} √η_st
 

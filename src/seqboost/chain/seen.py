@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 CHUNK_POSITIONS, MAX_CHUNKS = 512, 64
-"""A position costs as many steps as there are arcs, so chunks are short; and their number is bounded, as each has sums."""
+"""A position costs as many steps as there are arcs, so chunks are short; each has sums, so their number is bounded."""
 
 MAX_SPREAD = 150.0
 """Largest spread of transition scores for which products of probabilities are tried."""

@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
-from seqboost.chain import Potentials, SeenPotentials, posterior_chunk, seen_chunks, seen_posterior_chunk, sequence_chunks
+from seqboost.chain import (
+    Potentials,
+    SeenPotentials,
+    posterior_chunk,
+    seen_chunks,
+    seen_posterior_chunk,
+    sequence_chunks,
+)
 
 __all__ = ["log_partition_of"]
 

@@ -16,6 +16,7 @@ __all__ = ["SeenStart", "check_contexts", "seen_bytes", "seen_start", "uses_seen
 MIN_COUNT = 2
 """A history is a context of its own if labels followed it so often: what was seen once says nothing in general."""
 
+
 class SeenStart(NamedTuple):
     """The contexts of a chain, the table to start from and the scores of closing a sequence."""
 

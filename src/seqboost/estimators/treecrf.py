@@ -36,7 +36,9 @@ AUTO_STOPPING_SEQUENCES = 20
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
-LASTING = ("order", "contexts", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight")
+LASTING = (
+    "order", "contexts", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight",
+)  # fmt: skip
 
 RULES = {
     "learning_rate": real(0, 1000, open_low=True),

@@ -8,7 +8,7 @@ of every position whose history ends with s and whose label has no arc there; so
 
 At one position one parameter of each of the m + 1 lengths of s counts at most, whence the curvature (``chain.reach``)
 
-    labels  2 γ_t p(1 − p)           parameters  Σ_t 2 (m + 1) γ_t p_t(1 − p_t),  p_t the probability that it counts at t
+    labels 2 γ_t p(1 − p)          parameters Σ_t 2 (m + 1) γ_t p_t(1 − p_t), p_t the probability that it counts at t
 
 where γ_t of the parameters is replaced by its largest value in the sequence.
 """
@@ -167,7 +167,5 @@ class SeenLikelihood(Likelihood):
         with np.errstate(invalid="ignore"):  # -inf - -inf: the check below explains it
             found = np.minimum(self._path_score - self._log_z, 0.0)
         if not np.all(np.isfinite(found)):
-            raise_if_forbidden(
-                self._labels, self._offsets, self._contexts.constraints(), 1, self._end, self._classes
-            )
+            raise_if_forbidden(self._labels, self._offsets, self._contexts.constraints(), 1, self._end, self._classes)
         return found
