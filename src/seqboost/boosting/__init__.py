@@ -6,7 +6,7 @@ from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
 from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
-from seqboost.boosting.start import extended_contexts, label_table
+from seqboost.boosting.start import extended_contexts, history_table, label_table
 from seqboost.boosting.steps import FixedStep, LineSearch, SafeStep, Step
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Uniform",
     "boost",
     "extended_contexts",
+    "history_table",
     "label_table",
     "tree_columns",
 ]

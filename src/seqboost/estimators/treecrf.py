@@ -27,6 +27,7 @@ from seqboost.estimators.parameters import (
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, with_callbacks
+from seqboost.estimators.seen import check_contexts
 from seqboost.estimators.training import Labelled, Settings, Trained, train
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import LabelCoder, SequenceBatch, as_batch, class_weights, sequence_weights
@@ -36,7 +37,9 @@ __all__ = ["TreeCRF"]
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
-LASTING = ("order", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight")
+LASTING = (
+    "order", "contexts", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight",
+)  # fmt: skip
 
 RULES = {
     "learning_rate": real(0, 1000, open_low=True),
@@ -50,6 +53,7 @@ RULES = {
     "max_bins": integer(2, 255),
     "categorical_splits": one_of("subset", "one_vs_rest"),
     "order": integer(0, 8),
+    "contexts": one_of("all", "seen"),
     "potentials": one_of("auto", "joint", "factored"),
     "curvature": one_of("mixing", "newton", "count"),
     "objective": one_of("likelihood", "pseudo_likelihood"),
@@ -106,6 +110,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         offsets themselves, and a dict has one of these for each column (``"*"`` for all others).
     order : int, default=1
         How many labels back a label depends on.
+    contexts : {"all", "seen"}, default="all"
+        Which histories of ``order`` labels have transition scores of their own: all ``n_labels ** order`` of them, or
+        those seen in training (more than once), of up to ``order`` labels; any other history is treated as its longest
+        end that was seen. The way to an order of 2 or more with many labels; needs factored potentials, which "auto"
+        then means, and has no ``beam``, no ``predict_marginals``, no ``predict_kbest`` and no unobserved labels in
+        ``fit``.
     potentials : {"auto", "joint", "factored"}, default="auto"
         Joint: trees see the labels before. Factored: trees see the window only and a table holds the scores of
         transitions; needs a fraction of memory and time when there are many labels. Auto: joint for up to 10 labels if
@@ -225,6 +235,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         categorical_splits: str = "subset",
         window: Any = 0,
         order: int = 1,
+        contexts: str = "all",
         potentials: str = "auto",
         decoding: str = "posterior",
         curvature: str = "mixing",
@@ -260,6 +271,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.categorical_splits = categorical_splits
         self.window = window
         self.order = order
+        self.contexts = contexts
         self.potentials = potentials
         self.decoding = decoding
         self.curvature = curvature
@@ -321,6 +333,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         # numpy's numbers would have kernels compiled for their types
         parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
         check_parameters("TreeCRF", parameters, RULES)
+        check_contexts(parameters)
         callbacks = callback_list(callbacks)
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
         is_warm = self.warm_start and hasattr(self, "_trained")
@@ -417,4 +430,5 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         check_is_fitted(self)
         if self._trained.model.order != 1:
             raise AttributeError("transition_scores_ is there for order=1 only")
-        return self._trained.model.table[1:].copy()
+        model = self._trained.model
+        return model.table[1:].copy() if model.contexts is None else model.contexts.transition_scores(model.table)
