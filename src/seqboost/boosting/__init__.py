@@ -3,6 +3,7 @@
 from seqboost.boosting.columns import tree_columns
 from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
+from seqboost.boosting.linear import LinearTask, linear_start
 from seqboost.boosting.loop import Boosting, boost
 from seqboost.boosting.start import extended_contexts, label_table
 
@@ -12,11 +13,13 @@ __all__ = [
     "Callback",
     "Ensemble",
     "History",
+    "LinearTask",
     "Progress",
     "Stopping",
     "TreeFitter",
     "boost",
     "extended_contexts",
     "label_table",
+    "linear_start",
     "tree_columns",
 ]

@@ -16,18 +16,20 @@ from seqboost.boosting import (
     Callback,
     Ensemble,
     History,
+    LinearTask,
     Stopping,
     TreeFitter,
     boost,
     extended_contexts,
     label_table,
+    linear_start,
     tree_columns,
 )
 from seqboost.chain import ContextSpace
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
-from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.features import BinnedRows, FeatureBinner, LinearColumns, LinearRows, LinearWeights
 from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import Likelihood
 from seqboost.objectives.forbidden import find_forbidden
@@ -129,20 +131,29 @@ def train(
     is_training = np.arange(len(weights)) < len(training.weights)
     joint = _choose_potentials(binned, settings, earlier)
     space = ContextSpace(len(settings.classes), settings["order"])
+    linear = earlier.model.linear if earlier else None
+    columns, rows = _linear_rows(training, validation, binner, settings, linear)
     if earlier:
         table, end = earlier.model.table, earlier.model.end
-        scores = earlier.model.scored(binned, settings.n_threads).scores
+        scores = earlier.model.scored(binned, settings.n_threads, rows).scores
         history = _resumed(earlier, is_training, weights)
     else:
         table, end = _start(training, space, settings, (labels, binned.offsets))
         scores = np.zeros((space.n_labels, binned.n_rows, space.n_contexts if joint else 1), dtype=np.float32)
         history = History(is_training, weights)
+        if columns is not None and rows is not None:
+            task = LinearTask(
+                columns, rows, labels, weights, len(training.weights), table, space.order, end, settings.class_weights,
+                settings.n_threads,
+            )  # fmt: skip
+            linear, table = _linear_start(task, (training, validation), settings)
+            scores += linear.scores(rows, settings.n_threads)
     objective = Likelihood(
         labels, binned.offsets, n_labels=space.n_labels, order=space.order, joint=joint,
         sequence_weights=np.where(is_training, weights, 0.0), class_weights=settings.class_weights,
         curvature=settings["curvature"], end=end, classes=settings.classes.tolist(),
     )  # fmt: skip
-    task = Boosting(
+    boosting = Boosting(
         objective, _tree_fitter(binned, space, joint, settings), np.arange(binned.n_rows, dtype=np.int32),
         training.batch.n_rows, settings["max_iter"], settings["curvature"] == "mixing", settings.seed,
         settings.n_threads, settings.stopping, settings.callbacks,
@@ -150,7 +161,7 @@ def train(
     ensemble = Ensemble(scores, table, settings.n_threads)
     n_earlier = earlier.best_iteration if earlier else 0
     try:
-        best_table = boost(task, ensemble, history, n_earlier)
+        best_table = boost(boosting, ensemble, history, n_earlier)
     except InputError:
         for part in (training, validation):
             if part is not None:
@@ -160,7 +171,37 @@ def train(
     best = settings.stopping.best(history.validation_score, n_earlier) if settings.stopping else n_rounds
     forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
     forest = forest.extend(ensemble.rounds).truncate(best)
-    return Trained(FrozenModel(binner, forest, best_table, end, space.order), history, best)
+    return Trained(FrozenModel(binner, forest, best_table, end, space.order, linear), history, best)
+
+
+def _linear_rows(
+    training: Labelled,
+    validation: Labelled | None,
+    binner: FeatureBinner,
+    settings: Settings,
+    earlier: LinearWeights | None,
+) -> tuple[LinearColumns | None, LinearRows | None]:
+    """Return the columns of the linear part, those of the earlier fit if it has one, and all sequences' rows."""
+    if earlier is None and settings["init"] != "linear":
+        return None, None
+    columns = earlier.columns if earlier is not None else LinearColumns.fit(training.batch, binner)
+    rows = columns.transform(training.batch)
+    if validation is not None:
+        rows = LinearRows.concatenate(rows, columns.transform(validation.batch))
+    return columns, rows
+
+
+def _linear_start(
+    task: LinearTask, parts: tuple[Labelled, Labelled | None], settings: Settings
+) -> tuple[LinearWeights, NDArray[np.float64]]:
+    """Fit the linear part; labels that break a forbidden transition are named by the user's numbers."""
+    try:
+        return linear_start(task, settings.seed)
+    except InputError:
+        for part in parts:
+            if part is not None:
+                part.check_possible(task.table, task.end, task.order, settings.classes.tolist())
+        raise
 
 
 def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:

@@ -35,7 +35,7 @@ AUTO_STOPPING_SEQUENCES = 20
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
-LASTING = ("order", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight")
+LASTING = ("order", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight", "init")
 
 RULES = {
     "learning_rate": real(0, 1000, open_low=True),
@@ -50,6 +50,7 @@ RULES = {
     "categorical_splits": one_of("subset", "one_vs_rest"),
     "order": integer(0, 8),
     "potentials": one_of("auto", "joint", "factored"),
+    "init": one_of("labels", "linear"),
     "curvature": one_of("mixing", "newton", "count"),
     "early_stopping": one_of("auto", True, False),
     "validation_fraction": real(0, 0.9, open_low=True),
@@ -106,6 +107,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     decoding : {"posterior", "viterbi"}, default="posterior"
         What ``predict`` returns: at each position the most probable label, which makes the fewest errors, or the most
         probable labelling as a whole. With ``transitions``, posterior decoding keeps to the allowed ones.
+    init : {"labels", "linear"}, default="labels"
+        Where boosting starts: from the transitions of the labels alone, or from a linear chain over the columns in
+        their windows (indicators of categories, sparse columns, standardised numbers), to which the trees add what is
+        not linear. Choose "linear" for text and other data with thousands of sparse columns. Its penalty and its number
+        of steps are those that suit the held-out sequences best; if columns say nothing linear, it is as "labels".
     curvature : {"mixing", "newton", "count"}, default="mixing"
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
         examples (as in the papers).
@@ -200,6 +206,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         window: Any = 0,
         order: int = 1,
         potentials: str = "auto",
+        init: str = "labels",
         decoding: str = "posterior",
         curvature: str = "mixing",
         transitions: Any = "any",
@@ -229,6 +236,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.window = window
         self.order = order
         self.potentials = potentials
+        self.init = init
         self.decoding = decoding
         self.curvature = curvature
         self.transitions = transitions

@@ -1,4 +1,4 @@
-"""Everything prediction needs, and nothing else: how to bin, the forest, the table."""
+"""Everything prediction needs, and nothing else: how to bin, the linear part, the forest, the table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import ContextSpace, Potentials
-from seqboost.exceptions import ModelFileError
-from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.exceptions import ModelFileError, ParameterError
+from seqboost.features import BinnedRows, FeatureBinner, LinearRows, LinearWeights
 from seqboost.model.forest import Forest
 from seqboost.model.scoring import forest_scores
+from seqboost.sequences import SequenceBatch
 
 __all__ = ["FrozenModel"]
 
@@ -33,6 +34,8 @@ class FrozenModel:
         Scores of closing a sequence.
     order : int
         Markov order of the chain.
+    linear : LinearWeights or None
+        What the trees are added to: a linear function of the columns, or nothing.
     """
 
     binner: FeatureBinner
@@ -40,6 +43,7 @@ class FrozenModel:
     table: NDArray[np.float64]
     end: NDArray[np.float64]
     order: int
+    linear: LinearWeights | None = None
 
     @property
     def is_constrained(self) -> bool:
@@ -50,9 +54,17 @@ class FrozenModel:
         """Return the table with its scores taken out: 0 where allowed, −inf where forbidden."""
         return np.where(np.isinf(self.table), self.table, 0.0)
 
-    def scored(self, binned: BinnedRows, n_threads: int = 1) -> Potentials:
-        """Score binned positions."""
-        scores = forest_scores(self.forest, binned, n_threads)
+    def potentials(self, batch: SequenceBatch, n_threads: int = 1) -> Potentials:
+        """Score the positions of a batch, made with the schema of the training data."""
+        rows = None if self.linear is None else self.linear.columns.transform(batch)
+        return self.scored(self.binner.transform(batch, n_threads=n_threads), n_threads, rows)
+
+    def scored(self, binned: BinnedRows, n_threads: int = 1, rows: LinearRows | None = None) -> Potentials:
+        """Score binned positions; a model with a linear part needs its rows as well."""
+        if (rows is None) != (self.linear is None):
+            raise ParameterError("rows of the linear part must be given if the model has one, and only then")
+        start = None if self.linear is None or rows is None else self.linear.scores(rows, n_threads)
+        scores = forest_scores(self.forest, binned, n_threads, start=start)
         return Potentials(scores, self.table, binned.offsets, self.order, self.end)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -60,6 +72,8 @@ class FrozenModel:
         binner_arrays, binner_header = self.binner.to_arrays()
         arrays = {f"binner.{name}": array for name, array in binner_arrays.items()}
         arrays |= {f"forest.{name}": array for name, array in self.forest.to_arrays().items()}
+        if self.linear is not None:
+            arrays |= {f"linear.{name}": array for name, array in self.linear.to_arrays().items()}
         return arrays | {"table": self.table, "end": self.end}, {"order": self.order, "binner": binner_header}
 
     @classmethod
@@ -84,7 +98,9 @@ class FrozenModel:
         layout = binner.layout
         n_slots = np.diff(layout.slot_start).astype(np.int64)
         forest.check_layout(layout.n_dense_features, n_slots, len(layout.sparse_offsets))
-        return cls(binner, forest, table.astype(np.float64), end.astype(np.float64), order)
+        of_linear = _part(arrays, "linear.")
+        linear = LinearWeights.from_arrays(of_linear, binner, forest.n_labels) if of_linear else None
+        return cls(binner, forest, table.astype(np.float64), end.astype(np.float64), order, linear)
 
 
 def _part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
