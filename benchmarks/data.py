@@ -19,7 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-__all__ = ["LOADERS", "POSITIONS", "Split", "crfsuite_attributes", "data_folder", "indicator_rows", "load", "word_attributes"]
+__all__ = [
+    "LOADERS",
+    "POSITIONS",
+    "Split",
+    "crfsuite_attributes",
+    "data_folder",
+    "indicator_rows",
+    "load",
+    "word_attributes",
+]
 
 
 class Split(NamedTuple):

@@ -25,14 +25,14 @@ from scipy.optimize import minimize
 from seqboost.features import LinearColumns, LinearGradient, LinearRows, LinearWeights
 from seqboost.objectives import Likelihood
 
-__all__ = ["LinearProblem", "LinearTask", "Plan", "climb", "linear_start"]
+__all__ = ["Climb", "LinearProblem", "LinearTask", "Plan", "climb", "linear_start", "search"]
 
-PENALTIES = (1.0, 0.3, 0.1, 0.03)
+PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01)
 """λ to choose from, strong to weak; the first one that is no better than the one before ends the search."""
 
 SCALING = 0.1  # ρ; S2, conll2000 and ncbi_disease ask for 0.01 to 0.3
 MAX_STEPS = 60  # for each λ
-PATIENCE = 8  # steps without a better log-likelihood of held-out sequences
+PATIENCE = 6  # steps without a better log-likelihood of held-out sequences
 TOLERANCE = 1e-4  # relative rise of the objective that ends the climb
 CORRECTIONS = 6  # of L-BFGS
 HELD_OUT = 0.1  # share of sequences, if there are none for validation
@@ -158,7 +158,9 @@ class LinearProblem:
         """Return −(L − λ‖θ‖²) and its gradient."""
         task = self._task
         weights = self.weights(theta)
-        found = self._objective.derivatives(weights.scores(task.rows, task.n_threads), self.table(theta), task.n_threads)
+        found = self._objective.derivatives(
+            weights.scores(task.rows, task.n_threads), self.table(theta), task.n_threads
+        )
         of_table = found.table_gradient
         if of_table is None:  # order 0: one context, its label scores are in every position
             of_table = found.gradient.sum(axis=(1, 2), dtype=np.float64)
@@ -193,75 +195,83 @@ class LinearProblem:
         return np.concatenate([of_weights, of_table.reshape(-1)])
 
 
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """Where a climb ended: θ, the number of steps to there, and the validation score."""
+
+    theta: NDArray[np.float64]
+    n_steps: int
+    score: float
+
+
 def climb(
-    problem: LinearProblem, theta: NDArray[np.float64], max_steps: int, patience: int | None, tolerance: float = TOLERANCE
-) -> tuple[NDArray[np.float64], int, float]:
-    """Climb with the problem's λ; return where it ends, the number of steps to there, and the validation score.
+    problem: LinearProblem,
+    start: Climb,
+    max_steps: int,
+    patience: int | None = None,
+    tolerance: float = TOLERANCE,
+) -> Climb:
+    """Climb with the problem's λ.
 
     Parameters
     ----------
     problem : LinearProblem
         What to climb.
-    theta : ndarray of float64, shape (n_parameters,)
+    start : Climb
         Where to start.
     max_steps : int
         Most steps of L-BFGS.
     patience : int or None
-        Go back to the step with the best validation score, and stop so many steps after it; None: go on to the end.
+        Stop so many steps after the one with the best validation score, and go back to it; None: go on to the end.
     tolerance : float
         Relative rise of the objective that ends the climb.
     """
     scale = problem.scale()
+    n_steps, best = 0, Climb(start.theta, 0, start.score)
 
     def scaled(u: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, gradient = problem(u / scale)
         return value, gradient / scale
 
-    # The score of the start is asked for before the climb: SciPy calls back after steps only.
-    best = (problem.score_at(theta) if patience is not None else -np.inf, 0, theta)
-    n_steps = 0
-
     def after_step(intermediate_result: Any) -> None:
         nonlocal best, n_steps
         n_steps += 1
+        theta = intermediate_result.x / scale
         if patience is None:
+            best = Climb(theta, n_steps, np.nan)
             return
-        here = intermediate_result.x / scale
-        score = problem.score_at(here)
-        if score > best[0]:
-            best = (score, n_steps, here.copy())
-        elif n_steps - best[1] >= patience:
+        score = problem.score_at(theta)
+        if score > best.score:
+            best = Climb(theta, n_steps, score)
+        elif n_steps - best.n_steps >= patience:
             raise StopIteration
 
     options = {"maxiter": max_steps, "maxfun": 4 * max_steps, "ftol": tolerance, "gtol": 1e-6, "maxcor": CORRECTIONS}
-    if max_steps > 0:
-        found = minimize(scaled, theta * scale, jac=True, method="L-BFGS-B", callback=after_step, options=options)
-        if patience is None:
-            return found.x / scale, n_steps, np.nan
-    return best[2], best[1], best[0]
+    minimize(scaled, start.theta * scale, jac=True, method="L-BFGS-B", callback=after_step, options=options)
+    return best
 
 
 def search(problem: LinearProblem) -> tuple[NDArray[np.float64], Plan]:
     """Find λ and the numbers of steps with the best validation score; return θ there, and the way to it."""
-    theta, plan = np.zeros(problem.n_parameters), []
-    best = -np.inf
+    zero = np.zeros(problem.n_parameters)
+    best, plan = Climb(zero, 0, problem.score_at(zero)), []
     for penalty in PENALTIES:
         problem.penalty = penalty
-        found, n_steps, score = climb(problem, theta, MAX_STEPS, PATIENCE)
-        if score <= best or n_steps == 0:
+        found = climb(problem, best, MAX_STEPS, PATIENCE)
+        if found.n_steps == 0:
             break
-        theta, best = found, score
-        plan.append((penalty, n_steps))
-    return theta, tuple(plan)
+        best = found
+        plan.append((penalty, found.n_steps))
+    return best.theta, tuple(plan)
 
 
 def follow(problem: LinearProblem, plan: Plan) -> NDArray[np.float64]:
     """Take the steps of a plan."""
-    theta = np.zeros(problem.n_parameters)
+    here = Climb(np.zeros(problem.n_parameters), 0, np.nan)
     for penalty, n_steps in plan:
         problem.penalty = penalty
-        theta = climb(problem, theta, n_steps, None)[0]
-    return theta
+        here = climb(problem, here, n_steps)
+    return here.theta
 
 
 def linear_start(task: LinearTask, seed: int) -> tuple[LinearWeights, NDArray[np.float64]]:

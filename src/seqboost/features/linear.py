@@ -4,7 +4,7 @@ A row is a short list of (column, value) pairs, most of them indicators::
 
     number x      value (x − mean) / deviation, within the range of training; missing: 0, and an indicator of its own
     category      an indicator of the category; missing: one of its own; unknown at prediction: nothing
-    sparse x      value x / root mean square of the column, so that an indicator is 1; missing: as for numbers
+    sparse x      value x / root mean square of the column, so that an indicator is 1; range and missing: as for numbers
 
 A *feature* of the linear model is a column at an offset of its window. The window is looked up, never copied: what
 position t sees at offset o are the pairs of row t + o. Beyond the end of the sequence there are none, but one indicator
@@ -14,7 +14,7 @@ for each offset that says so. Only features that were seen in training exist.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -87,8 +87,8 @@ class LinearColumns:
         Knows categories and windows.
     mean, scale, low, high : ndarray of float64, shape (n_numeric,)
         Of the numeric columns in training; ``low`` and ``high`` are standardised.
-    sparse_scale : ndarray of float64, shape (n_sparse_columns,)
-        Root mean squares of the sparse columns.
+    sparse_scale, sparse_limit : ndarray of float64, shape (n_sparse_columns,)
+        Root mean squares of the sparse columns, and their largest absolute values after division by these.
     offsets : ndarray of int32, shape (n_offsets,)
         Offsets of all windows together, increasing.
     feature_of : ndarray of int32, shape (n_offsets, n_columns)
@@ -103,6 +103,7 @@ class LinearColumns:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     sparse_scale: NDArray[np.float64]
+    sparse_limit: NDArray[np.float64]
     offsets: NDArray[np.int32]
     feature_of: NDArray[np.int32]
     boundary: NDArray[np.int32]
@@ -119,14 +120,16 @@ class LinearColumns:
             Fitted to them.
         """
         mean, scale, low, high = (np.array(part) for part in _standard(batch.numeric))
-        sparse_scale = _root_mean_squares(batch)
+        sparse_scale, sparse_limit = _root_mean_squares(batch)
         offsets = np.unique(np.concatenate(binner.windows)).astype(np.int32)
         n_columns = _column_counts(binner, len(sparse_scale)).sum()
         blank = np.full((len(offsets), n_columns), ABSENT, dtype=np.int32)
-        columns = cls(binner, mean, scale, low, high, sparse_scale, offsets, blank, np.full_like(offsets, ABSENT))
+        columns = cls(
+            binner, mean, scale, low, high, sparse_scale, sparse_limit, offsets, blank, np.full_like(offsets, ABSENT)
+        )
         rows = columns.transform(batch)
         feature_of, boundary = _seen_features(rows, offsets, columns.windows())
-        return cls(binner, mean, scale, low, high, sparse_scale, offsets, feature_of, boundary)
+        return replace(columns, feature_of=feature_of, boundary=boundary)
 
     @property
     def n_features(self) -> int:
@@ -175,7 +178,8 @@ class LinearColumns:
             x = batch.sparse.data.astype(np.float64)
             missing = np.isnan(x)
             column[at] = entries + np.where(missing, self._starts[-2], self._starts[-3])
-            value[at] = np.where(missing, 1.0, x / self.sparse_scale[entries])
+            limit = self.sparse_limit[entries]
+            value[at] = np.where(missing, 1.0, np.clip(x / self.sparse_scale[entries], -limit, limit))
         return LinearRows(indptr, column, value, np.asarray(batch.offsets, dtype=np.int64))
 
     # ------------------------------------------------------------------------------------------------ model file
@@ -197,13 +201,13 @@ class LinearColumns:
         n_offsets, n_columns = len(columns.offsets), columns._starts[-1]
         shapes_fit = (
             all(getattr(columns, name).shape == (n_numeric,) for name in ("mean", "scale", "low", "high"))
-            and columns.sparse_scale.shape == binner.indicators.feature_of.shape
+            and columns.sparse_scale.shape == columns.sparse_limit.shape == binner.indicators.feature_of.shape
             and columns.feature_of.shape == (n_offsets, n_columns)
             and columns.boundary.shape == (n_offsets,)
         )
         if not shapes_fit:
             raise _damaged("its arrays do not have the shapes that its columns ask for")
-        numbers = np.concatenate([columns.mean, columns.scale, columns.low, columns.high, columns.sparse_scale])
+        numbers = np.concatenate([getattr(columns, name) for name, (dtype, _) in ARRAYS.items() if dtype is np.float64])
         if not np.isfinite(numbers).all() or (columns.scale <= 0).any() or (columns.sparse_scale <= 0).any():
             raise _damaged("a mean or a scale is not a possible one")
         if np.abs(columns.offsets.astype(np.int64)).max(initial=0) > np.abs(np.concatenate(binner.windows)).max():
@@ -217,6 +221,7 @@ ARRAYS: dict[str, tuple[type[np.generic], int]] = {
     "low": (np.float64, 1),
     "high": (np.float64, 1),
     "sparse_scale": (np.float64, 1),
+    "sparse_limit": (np.float64, 1),
     "offsets": (np.int32, 1),
     "feature_of": (np.int32, 2),
     "boundary": (np.int32, 1),
@@ -224,7 +229,7 @@ ARRAYS: dict[str, tuple[type[np.generic], int]] = {
 
 
 def _spread(starts: NDArray[np.int64], taken: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number the elements of the stretches that are taken, and say where each begins in what comes out."""
+    """Return numbers of the elements of the stretches that are taken, and say where each begins in what comes out."""
     sizes = starts[taken + 1] - starts[taken]
     begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return np.arange(begins[-1]) + np.repeat(starts[taken] - begins[:-1], sizes), begins
@@ -257,10 +262,10 @@ def _standard(numeric: NDArray[Any]) -> tuple[list[float], list[float], list[flo
     return means, scales, lows, highs
 
 
-def _root_mean_squares(batch: SequenceBatch) -> NDArray[np.float64]:
-    """Root mean square of the stored values of each sparse column that are neither 0 nor missing; 1 without any."""
+def _root_mean_squares(batch: SequenceBatch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Root mean square of each sparse column's values, 0 and missing ones left out, and the largest over it."""
     if batch.sparse is None:
-        return np.empty(0)
+        return np.empty(0), np.empty(0)
     data, indices, n_columns = batch.sparse.data.astype(np.float64), batch.sparse.indices, batch.sparse.shape[1]
     stored = (data != 0) & ~np.isnan(data)
     largest = np.zeros(n_columns)
@@ -269,13 +274,14 @@ def _root_mean_squares(batch: SequenceBatch) -> NDArray[np.float64]:
     shrunk = data[stored] / largest[indices[stored]]  # as in `_standard`
     count = np.bincount(indices[stored], minlength=n_columns)
     squares = np.bincount(indices[stored], weights=shrunk**2, minlength=n_columns)
-    return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), 1.0) * largest
+    shrunk_scale = np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), 1.0)
+    return shrunk_scale * largest, 1.0 / shrunk_scale
 
 
 def _seen_features(
     rows: LinearRows, offsets: NDArray[np.int32], windows: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Number the (offset, column) pairs that some position sees: `feature_of` and `boundary`."""
+    """Give numbers to the (offset, column) pairs that some position sees: `feature_of` and `boundary`."""
     n_offsets, n_columns = windows.shape
     seen = np.zeros((n_offsets, n_columns + 1), dtype=np.bool_)  # the last one: beyond the end
     lengths = np.diff(rows.offsets)

@@ -68,7 +68,7 @@ class LinearWeights:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All arrays by name, those of the columns included."""
-        own = {"start": self.start, "label": self.label, "value": self.value}
+        own: dict[str, NDArray[Any]] = {"start": self.start, "label": self.label, "value": self.value}
         return own | {f"columns_{name}": array for name, array in self.columns.to_arrays().items()}
 
     @classmethod
@@ -106,7 +106,7 @@ def _damaged(complaint: str) -> ModelFileError:
 class LinearGradient:
     """Sums over training rows, feature by feature: which labels it is seen with, and the gradient of its weights.
 
-    Rows are turned into columns once, so that features can be summed side by side on threads, each in the order of rows.
+    Rows are turned into columns once: features are then summed side by side on threads, each in the order of rows.
 
     Parameters
     ----------

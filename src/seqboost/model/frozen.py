@@ -13,7 +13,6 @@ from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.features import BinnedRows, FeatureBinner, LinearRows, LinearWeights
 from seqboost.model.forest import Forest
 from seqboost.model.scoring import forest_scores
-from seqboost.sequences import SequenceBatch
 
 __all__ = ["FrozenModel"]
 
@@ -53,11 +52,6 @@ class FrozenModel:
     def constraints(self) -> NDArray[np.float64]:
         """Return the table with its scores taken out: 0 where allowed, −inf where forbidden."""
         return np.where(np.isinf(self.table), self.table, 0.0)
-
-    def potentials(self, batch: SequenceBatch, n_threads: int = 1) -> Potentials:
-        """Score the positions of a batch, made with the schema of the training data."""
-        rows = None if self.linear is None else self.linear.columns.transform(batch)
-        return self.scored(self.binner.transform(batch, n_threads=n_threads), n_threads, rows)
 
     def scored(self, binned: BinnedRows, n_threads: int = 1, rows: LinearRows | None = None) -> Potentials:
         """Score binned positions; a model with a linear part needs its rows as well."""
