@@ -1,4 +1,4 @@
-"""Does a linear start make TreeCRF as good as a linear CRF on text, and better?
+"""TreeCRF from a linear start, from the labels alone, and a linear CRF, on text and data like it.
 
 python benchmarks/linear_start.py [--only S2,conll2000,ncbi_disease] [--methods labels,linear,crfsuite]
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from seqboost.features import LinearColumns, LinearGradient, LinearRows, LinearWeights
 from seqboost.objectives import Likelihood
@@ -295,10 +296,11 @@ def linear_start(task: LinearTask, seed: int) -> tuple[LinearWeights, NDArray[np
         A_0 + A.
     """
     problem = LinearProblem(task)
-    if task.has_validation:
-        theta, _ = search(problem)
-    elif task.n_training < MIN_SEQUENCES:
-        theta = follow(problem, DEFAULT_PLAN)
-    else:
-        theta = follow(problem, search(LinearProblem(task.divided(seed)))[1])
+    with threadpool_limits(limits=1, user_api="blas"):  # its sums over several threads would depend on their number
+        if task.has_validation:
+            theta, _ = search(problem)
+        elif task.n_training < MIN_SEQUENCES:
+            theta = follow(problem, DEFAULT_PLAN)
+        else:
+            theta = follow(problem, search(LinearProblem(task.divided(seed)))[1])
     return problem.weights(theta), problem.table(theta)

@@ -15,7 +15,7 @@ __all__ = ["warm_up"]
 def warm_up() -> float:
     """Fit and apply tiny models on every kind of column; return the seconds it took.
 
-    Numeric, missing, categorical and sparse columns, joint and factored potentials, both decodings: every kernel of
+    Numeric, missing, categorical and sparse columns, joint and factored potentials, both starts, both decodings: every kernel of
     ``fit`` and ``predict`` is compiled and written to numba's cache.
     """
     start = time.perf_counter()
@@ -31,4 +31,5 @@ def warm_up() -> float:
             model = seqboost.TreeCRF(potentials=potentials, early_stopping=False, **common).fit(X, labels)
             model.predict_proba(X)
             model.set_params(decoding="viterbi").predict(X)
+    seqboost.TreeCRF(init="linear", early_stopping=False, **common).fit(dicts, labels).predict(dicts)
     return time.perf_counter() - start
