@@ -15,8 +15,8 @@ __all__ = ["warm_up"]
 def warm_up() -> float:
     """Fit and apply tiny models on every kind of column; return the seconds it took.
 
-    Numeric, missing, categorical and sparse columns, joint and factored potentials, both starts, both decodings: every kernel of
-    ``fit`` and ``predict`` is compiled and written to numba's cache.
+    Numeric, missing, categorical and sparse columns, joint and factored potentials, both starts, both decodings: every
+    kernel of ``fit`` and ``predict`` is compiled and written to numba's cache.
     """
     start = time.perf_counter()
     rng = np.random.default_rng(0)
