@@ -30,7 +30,7 @@ ATTRIBUTES: dict[str, Callable[[Any], list[list[str]]]] = {
 }
 SETS = ("S2", *ATTRIBUTES)
 METHODS = ("labels", "linear", "crfsuite")
-PENALTIES = (0.03, 0.1, 0.3, 1.0)
+PENALTIES = {"S2": (0.03, 0.1, 0.3, 1.0), "conll2000": (0.3, 1.0), "ncbi_disease": (0.03, 0.1, 0.3, 1.0)}
 SETTINGS = {"learning_rate": 1.0, "l2_regularization": 1.0, "n_iter_no_change": 5}
 MAX_ITER = {"labels": 150, "linear": 60}
 
@@ -85,12 +85,12 @@ def crfsuite(name: str, split: Split, features: tuple[list[Any], list[Any]], pat
     shuffled = np.random.default_rng(0).permutation(len(X))
     held, kept = shuffled[: len(X) // 10], shuffled[len(X) // 10 :]
     found = []
-    for c2 in PENALTIES:
+    for c2 in PENALTIES[name]:
         tagger = trained([X[i] for i in kept], [y[i] for i in kept], c2, path)
         guessed = [np.array([encode[label] for label in tagger.tag(X[i])]) for i in held]
         found.append(quality(name, [y[i] for i in held], guessed))
         print(f"  {name}: c2={c2}, {100 * found[-1]:.2f} % on held-out sequences", flush=True)
-    c2 = PENALTIES[int(np.argmax(found))]
+    c2 = PENALTIES[name][int(np.argmax(found))]
     tagger = trained(X, y, c2, path)
     seconds = time.perf_counter() - start
     names = tagger.labels()
