@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
+from seqboost.boosting.sampling import Sample
 from seqboost.objectives import Derivatives
 from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
 
-__all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter"]
+__all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter", "Trees"]
 
 MAX_LEAF_VALUE = 2.0
 """Cap on leaf values: curvature vanishes where the model is confidently wrong."""
 
+Trees: TypeAlias = tuple[Tree, ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round's trees at full step, with the partitions that give their outputs, and the table's move."""
+    """One round at full step: trees of all labels, with the partitions that give their outputs, and the table's move.
 
-    trees: tuple[Tree, ...]
-    partitions: tuple[Partition, ...]
+    A round may have several *bags*: forests of one tree per label, whose average is the round.
+    """
+
+    bags: tuple[Trees, ...]
+    partitions: tuple[tuple[Partition, ...], ...]
     table_move: NDArray[np.float64] | None  # (E, K)
 
-    def scaled(self, step: float) -> tuple[Tree, ...]:
+    def scaled(self, step: float) -> tuple[Trees, ...]:
         """Return the trees with their values times ``step``; growing a value does not lift it above the cap."""
-        if step == 1.0:
-            return self.trees
-        return tuple(replace(tree, value=_grown(tree.value, step).astype(np.float32)) for tree in self.trees)
+        factor = step / len(self.bags)
+        if factor == 1.0:
+            return self.bags
+        return tuple(
+            tuple(replace(tree, value=_grown(tree.value, factor).astype(np.float32)) for tree in trees)
+            for trees in self.bags
+        )
 
     def table_step(self, step: float) -> NDArray[np.float64] | float:
         """Return the table's move times ``step``, within the same cap."""
         return 0.0 if self.table_move is None else _grown(self.table_move, step)
+
+    def write(
+        self,
+        bags: tuple[Trees, ...],
+        old: NDArray[np.float32],
+        new: NDArray[np.float32],
+        n_threads: int,
+    ) -> None:
+        """Write ``old`` scores plus the outputs of this round's trees, with the values that they have in ``bags``."""
+        for trees, partitions in zip(bags, self.partitions, strict=True):
+            values = [tree.value for tree in trees]
+            run_tasks(Partition.add, list(zip(partitions, values, old, new, strict=True)), n_threads)
+            old = new
 
 
 def _grown(value: NDArray[Any], step: float) -> NDArray[Any]:
@@ -81,28 +105,16 @@ class TreeFitter:
         for _ in range(min(n_threads, space.n_labels)):
             self._growers.put(TreeGrower(dense, sparse, space, limits))
 
-    def fit(
-        self, derivatives: Derivatives, rows: NDArray[np.int32], n_fitted: int, seeds: list[int]
-    ) -> tuple[tuple[Tree, ...], tuple[Partition, ...]]:
-        """Grow the trees of one round; ``seeds`` has one number per label."""
-        tasks = [
-            (gradient, hessian, rows, n_fitted, seed)
-            for gradient, hessian, seed in zip(derivatives.gradient, derivatives.hessian, seeds, strict=True)
-        ]
+    def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Partition, ...]]:
+        """Grow the trees of one round, or of one of its bags: a sample and a seed for each label."""
+        tasks = [(sample, seed) for sample, seed in zip(samples, seeds, strict=True)]
         grown = run_tasks(self._grow, tasks, self.n_threads)
         return tuple(tree for tree, _ in grown), tuple(partition for _, partition in grown)
 
-    def _grow(
-        self,
-        gradient: NDArray[np.float32],
-        hessian: NDArray[np.float32],
-        rows: NDArray[np.int32],
-        n_fitted: int,
-        seed: int,
-    ) -> tuple[Tree, Partition]:
+    def _grow(self, sample: Sample, seed: int) -> tuple[Tree, Partition]:
         grower = self._growers.get()
         try:
-            return grower.grow(gradient, hessian, rows, n_fitted, self.value, seed)
+            return grower.grow(sample.gradient, sample.hessian, sample.rows, sample.n_fitted, self.value, seed)
         finally:
             self._growers.put(grower)
 
@@ -130,36 +142,49 @@ class Ensemble:
     """
 
     def __init__(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int) -> None:
-        self.rounds: list[tuple[Tree, ...]] = []
         self.scores, self.table = scores, table
+        self._rounds: list[tuple[Trees, ...]] = []
         self._before = np.zeros_like(scores)
         self._table_before = table
         self._n_threads = n_threads
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds added."""
+        return len(self._rounds)
+
+    def kept(self, n_rounds: int) -> list[Trees]:
+        """Return the trees of the first rounds, bag by bag, with their final values."""
+        return [trees for bags in self._rounds[:n_rounds] for trees in bags]
 
     def add(self, boosted: Round, step: float) -> None:
         """Add a round's trees and table, times ``step``."""
         self._before, self.scores = self.scores, self._before
         self._table_before = self.table
-        self.rounds.append(())
-        self._put(boosted, step)
+        self._rounds.append(())
+        self.repeat(boosted, step)
 
     def repeat(self, boosted: Round, step: float) -> None:
         """Take the newest round back and add it with another step."""
-        self._put(boosted, step)
+        bags = boosted.scaled(step)
+        boosted.write(bags, self._before, self.scores, self._n_threads)
+        if boosted.table_move is not None:
+            self.table = self._table_before + boosted.table_step(step)
+        self._rounds[-1] = bags
 
     def undo(self) -> None:
         """Take the newest round back."""
         self.scores, self._before = self._before, self.scores
         self.table = self._table_before
-        self.rounds.pop()
+        self._rounds.pop()
 
-    def _put(self, boosted: Round, step: float) -> None:
-        trees = boosted.scaled(step)
-        tasks = [
-            (partition, tree.value, old, new)
-            for partition, tree, old, new in zip(boosted.partitions, trees, self._before, self.scores, strict=True)
-        ]
-        run_tasks(Partition.add, tasks, self._n_threads)
-        if boosted.table_move is not None:
-            self.table = self._table_before + boosted.table_step(step)
-        self.rounds[-1] = trees
+    def slope(self, derivatives: Derivatives) -> float:
+        """Return ⟨∇L, newest round⟩: how fast the objective rises along the newest round, per its step.
+
+        The derivatives are those before the round.
+        """
+        rise = np.vdot(derivatives.gradient, self.scores - self._before)
+        if derivatives.table_gradient is not None:
+            moves = derivatives.table_gradient != 0  # forbidden cells, at −∞, do not
+            rise += derivatives.table_gradient[moves] @ (self.table[moves] - self._table_before[moves])
+        return float(rise)
