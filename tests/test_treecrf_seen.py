@@ -213,6 +213,8 @@ def test_errors():
     for parameters in ({"objective": "pseudo_likelihood"}, {"pseudo_likelihood_rounds": 3}):
         with pytest.raises(ParameterError, match="contexts='seen' has no pseudo-likelihood"):
             seen(**parameters).fit(X, y)
+    with pytest.raises(ParameterError, match="contexts='seen' starts from the labels alone, but init='linear'"):
+        seen(init="linear").fit(X, y)
     with pytest.raises(ParameterError, match="has no beam search, but beam=2"):
         seen(beam=2).fit(X, y)
     model = seen().fit(X, y)

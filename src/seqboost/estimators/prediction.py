@@ -74,7 +74,8 @@ class SequenceLabeler(BaseEstimator):
         check_parameters(type(self).__name__, vars(self), PREDICTION_RULES)
         batch = self._batch(X)
         model, n_threads = self._trained.model, self._n_threads
-        return batch, model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads)
+        rows = None if model.linear is None else model.linear.columns.transform(batch)
+        return batch, model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads, rows)
 
     def _posterior(self, potentials: Potentials | SeenPotentials) -> Posterior:
         return posterior(potentials, beam=self._beam, n_threads=self._n_threads)

@@ -44,6 +44,11 @@ def check_contexts(parameters: Any) -> None:
             "contexts='seen' has no pseudo-likelihood; use objective='likelihood' and pseudo_likelihood_rounds=0, or "
             "contexts='all'"
         )
+    if parameters["init"] != "labels":
+        raise ParameterError(
+            f"contexts='seen' starts from the labels alone, but init={parameters['init']!r} was asked for; use "
+            f"init='labels', or contexts='all'"
+        )
     if parameters["beam"] is not None:
         raise ParameterError(
             f"contexts='seen' keeps few contexts anyway and has no beam search, but beam={parameters['beam']!r} was "

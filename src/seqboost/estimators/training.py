@@ -16,11 +16,13 @@ from seqboost.boosting import (
     Callback,
     Examples,
     History,
+    LinearTask,
     Stopping,
     TreeFitter,
     boost,
     extended_contexts,
     label_table,
+    linear_start,
     tree_columns,
 )
 from seqboost.chain import ContextSpace, SeenContexts
@@ -29,7 +31,7 @@ from seqboost.estimators.methods import ensemble_maker, objective_class, sampler
 from seqboost.estimators.seen import SeenStart, seen_bytes, seen_start, uses_seen
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
-from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.features import BinnedRows, FeatureBinner, LinearColumns, LinearRows, LinearWeights
 from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import Likelihood, Objective, PseudoLikelihood, SeenLikelihood
 from seqboost.objectives.forbidden import find_forbidden
@@ -146,15 +148,24 @@ def train(
     contexts = None if seen is None else seen.contexts
     joint = _choose_potentials(binned, settings, earlier, contexts)
     space = ContextSpace(len(settings.classes), settings["order"])
+    linear = earlier.model.linear if earlier else None
+    columns, rows = _linear_rows(training, validation, binner, settings, linear)
     if earlier:
         table, end = earlier.model.table, earlier.model.end
-        scores = earlier.model.scored(binned, settings.n_threads).scores
+        scores = earlier.model.scored(binned, settings.n_threads, rows).scores
         history = _resumed(earlier, is_training, weights)
     else:
         everything = (labels, binned.offsets)
         table, end = _start(training, space, settings, everything) if seen is None else (seen.table, seen.end)
         scores = np.zeros((space.n_labels, binned.n_rows, space.n_contexts if joint else 1), dtype=np.float32)
         history = History(is_training, weights)
+        if columns is not None and rows is not None:
+            linear_task = LinearTask(
+                columns, rows, labels, weights, len(training.weights), table, space.order, end, settings.class_weights,
+                settings.n_threads,
+            )  # fmt: skip
+            linear, table = _linear_start(linear_task, (training, validation), settings)
+            scores += linear.scores(rows, settings.n_threads)
     data = _Positions(labels, binned.offsets, space, joint, contexts, training.batch.n_rows)
     n_opening = settings["pseudo_likelihood_rounds"]
     objective_weights = np.where(is_training, weights, 0.0)
@@ -184,7 +195,7 @@ def train(
         raise
     forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
     forest = forest.extend(ensemble.kept(kept.n_rounds - n_earlier))
-    return Trained(FrozenModel(binner, forest, kept.table, end, space.order, contexts), history, kept.n_rounds)
+    return Trained(FrozenModel(binner, forest, kept.table, end, space.order, contexts, linear), history, kept.n_rounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +236,36 @@ class _Positions:
             n_fitted=self.n_fitted,
             n_rows=len(self.labels),
         )
+
+
+def _linear_rows(
+    training: Labelled,
+    validation: Labelled | None,
+    binner: FeatureBinner,
+    settings: Settings,
+    earlier: LinearWeights | None,
+) -> tuple[LinearColumns | None, LinearRows | None]:
+    """Return the columns of the linear part, those of the earlier fit if it has one, and all sequences' rows."""
+    if earlier is None and settings["init"] != "linear":
+        return None, None
+    columns = earlier.columns if earlier is not None else LinearColumns.fit(training.batch, binner)
+    rows = columns.transform(training.batch)
+    if validation is not None:
+        rows = LinearRows.concatenate(rows, columns.transform(validation.batch))
+    return columns, rows
+
+
+def _linear_start(
+    task: LinearTask, parts: tuple[Labelled, Labelled | None], settings: Settings
+) -> tuple[LinearWeights, NDArray[np.float64]]:
+    """Fit the linear part; labels that break a forbidden transition are named by the user's numbers."""
+    try:
+        return linear_start(task, settings.seed)
+    except InputError:
+        for part in parts:
+            if part is not None:
+                part.check_possible(task.table, task.end, task.order, settings.classes.tolist())
+        raise
 
 
 def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:

@@ -39,6 +39,7 @@ MOST = 2**31 - 1  # kernels count rows in 32 bits
 # What a warm start cannot change, because the trees that are there already were grown with it.
 LASTING = (
     "order", "contexts", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight",
+    "init",
 )  # fmt: skip
 
 RULES = {
@@ -55,6 +56,7 @@ RULES = {
     "order": integer(0, 8),
     "contexts": one_of("all", "seen"),
     "potentials": one_of("auto", "joint", "factored"),
+    "init": one_of("labels", "linear"),
     "curvature": one_of("mixing", "newton", "count"),
     "objective": one_of("likelihood", "pseudo_likelihood"),
     "pseudo_likelihood_rounds": integer(0),
@@ -123,6 +125,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     decoding : {"posterior", "viterbi"}, default="posterior"
         What ``predict`` returns: at each position the most probable label, which makes the fewest errors, or the most
         probable labelling as a whole. With ``transitions``, posterior decoding keeps to the allowed ones.
+    init : {"labels", "linear"}, default="labels"
+        Where boosting starts: from the transitions of the labels alone, or from a linear chain over the columns in
+        their windows (indicators of categories, sparse columns, standardised numbers), to which the trees add what is
+        not linear. Choose "linear" for text and other data with thousands of sparse columns. Its penalty and its number
+        of steps are those that suit the held-out sequences best; if columns say nothing linear, it is as "labels".
     curvature : {"mixing", "newton", "count"}, default="mixing"
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
         examples (as in the papers).
@@ -237,6 +244,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         order: int = 1,
         contexts: str = "all",
         potentials: str = "auto",
+        init: str = "labels",
         decoding: str = "posterior",
         curvature: str = "mixing",
         objective: str = "likelihood",
@@ -273,6 +281,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.order = order
         self.contexts = contexts
         self.potentials = potentials
+        self.init = init
         self.decoding = decoding
         self.curvature = curvature
         self.objective = objective

@@ -1,4 +1,4 @@
-"""Everything prediction needs, and nothing else: how to bin, the forest, the table."""
+"""Everything prediction needs, and nothing else: how to bin, the linear part, the forest, the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from seqboost.chain import ContextSpace, Potentials, SeenContexts, SeenPotentials
 from seqboost.exceptions import ModelFileError, ParameterError
-from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.features import BinnedRows, FeatureBinner, LinearRows, LinearWeights
 from seqboost.model.forest import Forest
 from seqboost.model.scoring import forest_scores
 
@@ -35,6 +35,8 @@ class FrozenModel:
         Markov order of the chain.
     contexts : SeenContexts or None
         The contexts that were seen, with the forbidden transitions; None if all contexts are used.
+    linear : LinearWeights or None
+        What the trees are added to: a linear function of the columns, or nothing.
     """
 
     binner: FeatureBinner
@@ -43,6 +45,7 @@ class FrozenModel:
     end: NDArray[np.float64]
     order: int
     contexts: SeenContexts | None = None
+    linear: LinearWeights | None = None
 
     @property
     def is_constrained(self) -> bool:
@@ -57,9 +60,14 @@ class FrozenModel:
             return Potentials(scores, self.contexts.constraints(), offsets, 1, self.end)
         return Potentials(scores, np.where(np.isinf(self.table), self.table, 0.0), offsets, self.order, self.end)
 
-    def scored(self, binned: BinnedRows, n_threads: int = 1) -> Potentials | SeenPotentials:
-        """Score binned positions."""
-        scores = forest_scores(self.forest, binned, n_threads)
+    def scored(
+        self, binned: BinnedRows, n_threads: int = 1, rows: LinearRows | None = None
+    ) -> Potentials | SeenPotentials:
+        """Score binned positions; a model with a linear part needs its rows as well."""
+        if (rows is None) != (self.linear is None):
+            raise ParameterError("rows of the linear part must be given if the model has one, and only then")
+        start = None if self.linear is None or rows is None else self.linear.scores(rows, n_threads)
+        scores = forest_scores(self.forest, binned, n_threads, start=start)
         if self.contexts is not None:
             return SeenPotentials(scores, self.table, binned.offsets, self.contexts, self.end)
         return Potentials(scores, self.table, binned.offsets, self.order, self.end)
@@ -71,6 +79,8 @@ class FrozenModel:
         arrays |= {f"forest.{name}": array for name, array in self.forest.to_arrays().items()}
         if self.contexts is not None:
             arrays |= {f"seen.{name}": array for name, array in self.contexts.to_arrays().items()}
+        if self.linear is not None:
+            arrays |= {f"linear.{name}": array for name, array in self.linear.to_arrays().items()}
         return arrays | {"table": self.table, "end": self.end}, {"order": self.order, "binner": binner_header}
 
     @classmethod
@@ -100,7 +110,9 @@ class FrozenModel:
         layout = binner.layout
         n_slots = np.diff(layout.slot_start).astype(np.int64)
         forest.check_layout(layout.n_dense_features, n_slots, len(layout.sparse_offsets))
-        return cls(binner, forest, table.astype(np.float64), end.astype(np.float64), order, contexts)
+        of_linear = _part(arrays, "linear.")
+        linear = LinearWeights.from_arrays(of_linear, binner, forest.n_labels) if of_linear else None
+        return cls(binner, forest, table.astype(np.float64), end.astype(np.float64), order, contexts, linear)
 
 
 def _table_shape(space: ContextSpace, contexts: SeenContexts | None) -> tuple[int, ...]:
