@@ -7,8 +7,8 @@ alone, and the sums per context for the lag tests::
     root ──► sums over all contexts ──► histogram ──► best split
       │
       ├─ window test   positions divided     smaller child: new histogram         larger: parent − smaller
-      └─ lag test      contexts divided      right child: what is left of the     left: parent − right
-                                             sums of rows, new histogram
+      └─ lag test      contexts divided      its share of the sums of rows,       larger: parent − smaller
+                                             smaller child: new histogram
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from seqboost.trees.buffers import (
 )
 from seqboost.trees.children import measure, split_contexts, split_rows
 from seqboost.trees.criterion import Limits, Node, SplitRule
-from seqboost.trees.fixedpoint import Scales, add_contexts, row_sums
+from seqboost.trees.fixedpoint import Planes, Scales, quantise
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.leftsets import left_values
@@ -172,26 +172,24 @@ def _plant(
     sparse: SparseColumns,
     space: Space,
     scales: Scales,
-    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts)
-    n_fitted: int,
-    n_rows: int,
+    derivatives: Planes,
+    cells: NDArray[np.int64],  # OUT (n_rows, n_contexts)
+    sizes: tuple[int, int],  # IN fitted positions, all positions
     segments: Segments,
     leaves: Leaves,
     splits: Splits,
-    scratch: Scratch,
 ) -> None:
     """Make the root."""
-    rows, gradient, curvature = segments
+    rows, sums = segments
+    n_fitted, n_rows = sizes
     state = leaves.state
     state[0, START], state[0, SIZE], state[0, FITTED], state[0, DEPTH] = 0, n_rows, n_fitted, 0
     for leaf in range(state.shape[0]):
         state[leaf, SLOT] = leaf
     for e in range(leaves.mask.shape[1]):
         leaves.mask[0, e] = -1
-    row_sums(cells, leaves.mask[0], space, rows, gradient, curvature, int64(0), n_fitted)
-    if leaves.mask.shape[1] > 1:
-        add_contexts(cells, space, rows, int64(0), n_fitted, scratch.inside, leaves.contexts[0])
-    measure(dense, sparse, space, scales, leaves, int64(0), rows, gradient, curvature, np.bool_(True))
+    quantise(derivatives, scales, space, rows, n_fitted, cells, sums, leaves.contexts[0])
+    measure(dense, sparse, space, scales, leaves, int64(0), segments, np.bool_(True))
     splits.parent[0] = -1
     splits.word_start[0] = 0
     progress = leaves.progress
@@ -205,9 +203,9 @@ def grow_tree(
     space: Space,
     limits: Limits,
     scales: Scales,
-    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts) a row's gradients, then its curvatures, in fixed point
-    n_fitted: int,  # IN the first so many rows of the segments are fitted; the rest ride along
-    n_rows: int,  # IN
+    derivatives: Planes,
+    cells: NDArray[np.int64],  # OUT (n_rows, n_contexts) the derivatives in fixed point
+    sizes: tuple[int, int],  # IN positions the tree is fitted to, which come first in the segments; all positions
     segments: Segments,  # IN/OUT rows filled
     leaves: Leaves,  # OUT
     splits: Splits,  # OUT
@@ -216,7 +214,7 @@ def grow_tree(
     """Grow a tree, or go on growing it; return False when the segments must be made longer before it can go on."""
     state, progress = leaves.state, leaves.progress
     if progress[N_LEAVES] == 0:
-        _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leaves, splits, scratch)
+        _plant(dense, sparse, space, scales, derivatives, cells, sizes, segments, leaves, splits)
     while True:
         for q in range(NEWEST, NEWEST + 2):
             newest = progress[q]
@@ -233,7 +231,6 @@ def grow_tree(
             if progress[USED] + state[leaf, SIZE] > segments[0].size:
                 return False
             state[other, START] = progress[USED]
-            progress[USED] += state[leaf, SIZE]
         n_values = left_values(
             dense, sparse, space, limits, scales, rule, _node(state, leaf, limits, scales),
             leaves.histogram[state[leaf, SLOT]], leaves.contexts[state[leaf, SLOT]], leaves.mask[leaf], scratch.left,
@@ -250,6 +247,7 @@ def grow_tree(
             split_contexts(
                 dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
             )
+            progress[USED] += state[other, SIZE]
         else:
             split_rows(dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last)
         state[leaf, DEPTH] += 1

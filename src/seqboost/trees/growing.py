@@ -24,7 +24,7 @@ from seqboost.trees.buffers import (
     Splits,
 )
 from seqboost.trees.criterion import Limits
-from seqboost.trees.fixedpoint import choose_scales, quantise, totals
+from seqboost.trees.fixedpoint import Planes, choose_scales, totals
 from seqboost.trees.grower import grow_tree
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.ordering import Ranks
@@ -100,8 +100,8 @@ class Partition:
 
 def _doubled(segments: Segments) -> Segments:
     """Return the segments with as much room again at their end."""
-    rows, gradient, curvature = (np.concatenate([part, np.empty_like(part)]) for part in segments)
-    return rows, gradient, curvature
+    rows, sums = segments
+    return np.concatenate([rows, np.empty_like(rows)]), np.concatenate([sums, np.empty_like(sums)])
 
 
 class TreeGrower:
@@ -159,14 +159,12 @@ class TreeGrower:
             shuffled=np.arange(n_windowed, dtype=np.int64),
             random=np.zeros(1, dtype=np.uint64),
             goes_left=np.empty(n_rows, dtype=np.bool_),
-            spare=np.empty((3, n_rows), dtype=np.int32),
-            inside=np.empty(2 * n_contexts, dtype=np.int64),
+            spare=(np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int64)),
+            chosen=np.empty(n_contexts, dtype=np.int64),
             has=np.empty((2, space.base.size), dtype=np.bool_),
         )
-        self._segments: Segments = (
-            np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32),
-        )  # fmt: skip
-        self._cells = np.empty((n_rows, 2 * n_contexts), dtype=np.int32)
+        self._segments: Segments = (np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int64))
+        self._cells = np.empty((n_rows, n_contexts), dtype=np.int64)
 
     def grow(
         self,
@@ -199,14 +197,13 @@ class TreeGrower:
         """
         largest_gradient, largest_hessian, total = totals(gradient, hessian, rows, n_fitted)
         scales = choose_scales(largest_gradient, largest_hessian, total, n_fitted)
-        quantise(gradient, hessian, scales, self._cells)
         self._scratch.random[0] = seed
         self._segments[0][: rows.size] = rows
         progress = self._leaves.progress
         progress[N_LEAVES] = 0
         while not grow_tree(
-            self.dense, self.sparse, self.space, self.limits, scales, self._cells, n_fitted, rows.size,
-            self._segments, self._leaves, self._splits, self._scratch,
+            self.dense, self.sparse, self.space, self.limits, scales, Planes(gradient, hessian), self._cells,
+            (n_fitted, rows.size), self._segments, self._leaves, self._splits, self._scratch,
         ):  # fmt: skip
             self._segments = _doubled(self._segments)
         n_leaves = int(progress[N_LEAVES])
