@@ -27,6 +27,7 @@ from seqboost.trees.criterion import Limits
 from seqboost.trees.fixedpoint import Planes, choose_scales, totals
 from seqboost.trees.grower import grow_tree
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.integers import uint64
 from seqboost.trees.ordering import Ranks
 from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
@@ -47,28 +48,39 @@ def _add_values(
     old: NDArray[np.float32],  # IN (n_rows, n_contexts)
     new: NDArray[np.float32],  # OUT (n_rows, n_contexts)
 ) -> None:
-    """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf."""
-    n_contexts = old.shape[1]
-    order = space.base.size - 1
+    """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf.
+
+    A leaf with few contexts writes these alone. One with most of them writes whole rows, which is vectorised, and puts
+    back the others.
+    """
+    n_contexts, order = old.shape[1], space.base.size - 1
+    listed = np.empty(n_contexts, dtype=np.uint64)  # the contexts of a leaf, or those it does not have
+    kept = np.empty(n_contexts, dtype=np.float32)
     for leaf in range(start.size):
         v = value[leaf]
         inside = mask[leaf, space.base[order] :]
-        n_inside = 0
+        has_most = 2 * np.count_nonzero(inside) > n_contexts
+        n_listed = 0
         for c in range(n_contexts):
-            n_inside += inside[c] != 0
-        for p in range(start[leaf], start[leaf] + size[leaf]):
-            i = rows[p]
+            listed[n_listed] = c
+            n_listed += (inside[c] != 0) != has_most
+        for p in range(uint64(start[leaf]), uint64(start[leaf] + size[leaf])):
+            i = uint64(rows[p])
             j = space.row_type[i]
             if j < order:  # few: near the starts of sequences other contexts exist
                 for c in range(space.n_contexts_of[j]):
                     if mask[leaf, space.base[j] + c] != 0:
                         new[i, c] = old[i, c] + v
-            elif n_inside == n_contexts:
+            elif has_most:
+                for q in range(n_listed):
+                    kept[q] = new[i, listed[q]]
                 for c in range(n_contexts):
                     new[i, c] = old[i, c] + v
+                for q in range(n_listed):
+                    new[i, listed[q]] = kept[q]
             else:
-                for c in range(n_contexts):
-                    new[i, c] = old[i, c] + v if inside[c] != 0 else new[i, c]
+                for q in range(n_listed):
+                    new[i, listed[q]] = old[i, listed[q]] + v
 
 
 @dataclass(frozen=True, eq=False)
