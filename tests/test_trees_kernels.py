@@ -11,13 +11,13 @@ from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case, same_tree
 
 from seqboost.trees import fixedpoint, histogram, ordering, partition
 from seqboost.trees.buffers import FITTED, SIZE, SLOT, START, G, H
-from seqboost.trees.fixedpoint import HALF, ROW_BITS, ROWS_AT_ONCE, Planes, Scales, choose_scales, totals
-from seqboost.trees.space import context_space
+from seqboost.trees.fixedpoint import HALF, ROW_BITS, Planes, Scales, choose_scales, totals
 
-add_contexts, quantise, row_sums = map(from_python, (fixedpoint.add_contexts, fixedpoint.quantise, fixedpoint.row_sums))
-add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts = (
-    from_python(getattr(histogram, name))
-    for name in ("add_dense", "add_sparse", "clear", "remove_counts", "subtract", "subtract_contexts")
+add_contexts, quantise, row_sums, run_length = (
+    from_python(getattr(fixedpoint, name)) for name in ("add_contexts", "quantise", "row_sums", "run_length")
+)
+add_dense, add_sparse, clear, remove_counts, subtract = (
+    from_python(getattr(histogram, name)) for name in ("add_dense", "add_sparse", "clear", "remove_counts", "subtract")
 )
 divide, mark_dense, mark_sparse, share = (
     from_python(getattr(partition, name)) for name in ("divide", "mark_dense", "mark_sparse", "share")
@@ -112,43 +112,44 @@ def test_quantise_rounds_to_the_nearest(rng, n_contexts):
     gradient = rng.normal(size=(50, n_contexts)).astype(np.float32)
     hessian = np.abs(rng.normal(size=(50, n_contexts))).astype(np.float32)
     gradient.flat[:4], hessian.flat[:4] = [0.0, 0.5, -0.5, 0.25], [0.0, 0.5, 1.5, 0.25]
-    space = context_space(n_contexts, 1 if n_contexts > 1 else 0, np.array([0, 50]))
-    rows = np.arange(50, dtype=np.int32)
     for a, b in ((1.0, 2.0**10), (2.0**10, 1.0), (2.0**20, 2.0**20), (2.0**-3, 2.0**-3)):
         cells = np.full((50, n_contexts), 99, dtype=np.int64)
-        sums, by_context = np.empty(50, dtype=np.int64), np.empty((2, len(space.type_of)), dtype=np.int64)
-        quantise(Planes(gradient, hessian), Scales(a, b, 7), space, rows, 50, cells, sums, by_context)
-        for plane, scale, out in zip((gradient, hessian), (a, b), unpacked(cells), strict=True):
-            exact_product = plane.astype(np.float64) * scale
+        planes = Planes(n_contexts, gradient.reshape(-1), hessian.reshape(-1), cells.reshape(-1))
+        quantise(planes, Scales(a, b, 7), 3, 0)
+        assert (cells == 99).all()
+        quantise(planes, Scales(a, b, 7), 0, 40)
+        assert (cells[40:] == 99).all()
+        for plane, scale, out in zip((gradient, hessian), (a, b), unpacked(cells[:40]), strict=True):
+            exact_product = plane[:40].astype(np.float64) * scale
             assert np.abs(out - exact_product).max() <= 0.5 + 2**-24 * np.abs(exact_product).max()
             if scale < 2**12:
                 assert np.array_equal(out, np.floor(exact_product + 0.5))
 
 
-@pytest.mark.parametrize(("order", "n_labels"), [(0, 3), (1, 1), (1, 3), (2, 2)])
-@pytest.mark.parametrize("share_fitted", [0.0, 0.1, 0.9, 1.0])
-def test_quantise_sums_what_it_writes_and_touches_fitted_rows_alone(rng, order, n_labels, share_fitted):
-    lengths = (2 * ROWS_AT_ONCE + 3, 1, 50, 2)
-    case = random_case(0, order=order, n_labels=n_labels, lengths=lengths, columns=(), window=(), slots=(),
-                       sparse_window=())  # fmt: skip
-    n_rows, n_contexts = case.gradient.shape
-    is_fitted = rng.random(n_rows) < share_fitted
-    rows = np.concatenate([np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)]).astype(np.int32)
-    n_fitted = int(is_fitted.sum())
-    scales = choose_scales(*totals(case.gradient, case.hessian, rows, n_fitted), n_fitted)
-    cells = np.full((n_rows, n_contexts), 77, dtype=np.int64)
-    sums = np.full(n_rows, 77, dtype=np.int64)
-    by_context = np.full((2, len(case.space.type_of)), 77, dtype=np.int64)
-    quantise(Planes(case.gradient, case.hessian), scales, case.space, rows, n_fitted, cells, sums, by_context)
-    assert (cells[rows[n_fitted:]] == 77).all()
-    assert (sums[n_fitted:] == 77).all()
-    assert sums[:n_fitted].tolist() == cells[rows[:n_fitted]].sum(axis=1).tolist()
-    expected = np.zeros_like(by_context)
-    if order > 0:
-        add_contexts(cells, case.space, rows, 0, n_fitted, expected)
-    assert np.array_equal(by_context, expected)
-    fitted = rows[:n_fitted]
-    for plane, scale, out in zip((case.gradient, case.hessian), scales[:2], unpacked(cells[fitted]), strict=True):
+def test_run_length():
+    rows = np.array([4, 5, 6, 8, 9, 3, 4], dtype=np.int32)
+    for last in range(1, len(rows) + 1):
+        for first in range(last):
+            n = run_length(rows, first, last)
+            part = rows[first:last]
+            assert part[:n].tolist() == list(range(part[0], part[0] + n))
+            assert n == len(part) or part[n] != part[0] + n
+
+
+@pytest.mark.parametrize("riding", [0.0, 0.1, 0.9])
+def test_only_fitted_rows_are_quantised(rng, riding):
+    """The root's sums, block by block, are those of its fitted rows; a tree on few rows does not pay for the others."""
+    case = random_case(0, lengths=(300, 1, 50, 2), n_riders=int(riding * 353))
+    grower = case.grower(LIMITS._replace(max_leaf_nodes=1))
+    grower._cells.fill(77)
+    case.grow(grower=grower)
+    fitted = case.rows[: case.n_fitted]
+    assert (grower._cells[case.rows[case.n_fitted :]] == 77).all()
+    assert grower._segments[1][: case.n_fitted].tolist() == grower._cells[fitted].sum(axis=1).tolist()
+    scales = choose_scales(*totals(case.gradient, case.hessian, case.rows, case.n_fitted), case.n_fitted)
+    for plane, scale, out in zip(
+        (case.gradient, case.hessian), scales[:2], unpacked(grower._cells[fitted]), strict=True
+    ):
         assert np.allclose(out, plane[fitted].astype(np.float64) * scale, rtol=2**-23, atol=0.5)
 
 
@@ -209,7 +210,7 @@ def test_parent_minus_child_is_the_sibling(rng):
     for first, last in ((0, n), (0, cut), (cut, n)):
         histograms.append(np.zeros(2 * n_cells, dtype=np.int64))
         add_dense(case.dense, rows, packed(gradient, curvature), first, last, 7, histograms[-1])
-    subtract(histograms[0], histograms[1])
+    subtract(histograms[0], histograms[1], -1)
     assert np.array_equal(histograms[0], histograms[2])
 
 
@@ -243,7 +244,7 @@ def test_sharing_out_contexts_keeps_counts(rng):
     for part, rest, total in zip(left, right, (gradient, curvature), strict=True):
         part[:3], rest[:3] = 0, total[:3]
     parent = histogram_of(gradient, curvature)
-    subtract_contexts(parent, histogram_of(*right), bits)
+    subtract(parent, histogram_of(*right), -(2**bits))
     for row in rows[:3]:
         remove_counts(case.dense, case.sparse, row, parent)
     assert np.array_equal(parent, histogram_of(*left, first=3))
@@ -317,9 +318,10 @@ def test_divide_is_stable(rng):
                 assert [*sums[:3], *sums[3 + n :]] == [*old_sums[:3], *old_sums[3 + n :]]
 
 
+@pytest.mark.parametrize("first_side", [0, 1])
 @pytest.mark.parametrize("in_place", [0, 1])
 @pytest.mark.parametrize(("order", "n_labels"), [(1, 3), (2, 2), (1, 1)])
-def test_share_gives_each_child_its_rows_and_its_part_of_their_sums(rng, order, n_labels, in_place):
+def test_share_gives_each_child_its_rows_and_its_part_of_their_sums(rng, order, n_labels, in_place, first_side):
     case = random_case(2, order=order, n_labels=n_labels)
     space, n_rows = case.space, len(case.space.row_type)
     exists = case.hessian > 0
@@ -344,7 +346,8 @@ def test_share_gives_each_child_its_rows_and_its_part_of_their_sums(rng, order, 
         sums[first : first + n_fitted] = [sum_of(row, masks[0] | masks[1]) for row in node[:n_fitted]]
         there = n + 6
         to = (first, there) if in_place == 0 else (there, first)
-        found = share(cells, space, masks[0], contexts, has, (rows, sums), first, n_fitted, first + n, to)
+        sides = np.ascontiguousarray(has[::-1]) if first_side else has
+        found = share(cells, space, masks[0], contexts, sides, first_side, (rows, sums), first, n_fitted, first + n, to)
         for child, mask in enumerate(masks):
             expected = [row for row in node if has[child, space.row_type[row]]]
             fitted = [row for row in node[:n_fitted] if has[child, space.row_type[row]]]

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner, reassociating
-from seqboost.trees.integers import int64, uint64
+from seqboost._jit import inner, reassociating
+from seqboost.trees.integers import uint64
 from seqboost.trees.space import Space
 
 __all__ = [
@@ -33,12 +33,12 @@ __all__ = [
     "gradient_of",
     "quantise",
     "row_sums",
+    "run_length",
     "totals",
 ]
 
 ROW_BITS = 30
 HALF = 32  # bits of a packed number's lower half
-ROWS_AT_ONCE = 128
 
 
 class Scales(NamedTuple):
@@ -50,10 +50,12 @@ class Scales(NamedTuple):
 
 
 class Planes(NamedTuple):
-    """A label's derivatives as they come; zero where a context does not exist."""
+    """A label's derivatives as they come (zero where a context does not exist) and in fixed point, row by row."""
 
-    gradient: NDArray[np.float32]  # (n_rows, n_contexts) Δ
-    hessian: NDArray[np.float32]  # (n_rows, n_contexts) h
+    n_contexts: int
+    gradient: NDArray[np.float32]  # (n_rows * n_contexts,) Δ
+    hessian: NDArray[np.float32]  # (n_rows * n_contexts,) h
+    cells: NDArray[np.int64]  # (n_rows * n_contexts,)
 
 
 @reassociating
@@ -93,20 +95,20 @@ def _exponent(x: float) -> int:
     return min(max(math.frexp(x)[1], -90), 160) if x > 0 else 0
 
 
-@inlined
+@inner
 def gradient_of(packed: int) -> int:
     """Return the gradient of a cell, or of a row's sum of cells: the lower half, with its sign."""
     return (packed << HALF) >> HALF
 
 
-@inlined
+@inner
 def curvature_of(packed: int) -> int:
     """Return the curvature of a cell, or of a row's sum of cells."""
     return (packed - gradient_of(packed)) >> HALF
 
 
-@inlined
-def _run_length(
+@inner
+def run_length(
     rows: NDArray[np.int32],  # IN positions
     first: int,  # IN
     last: int,  # IN
@@ -120,38 +122,19 @@ def _run_length(
 
 @inner
 def quantise(
-    derivatives: Planes,
+    planes: Planes,
     scales: Scales,
-    space: Space,
-    rows: NDArray[np.int32],  # IN positions
-    n_fitted: int,  # IN the first so many rows count
-    cells: NDArray[np.int64],  # OUT (n_rows, n_contexts) those of the rows
-    sums: NDArray[np.int64],  # OUT Σ_c of each row
-    context_sums: NDArray[np.int64],  # OUT (2, n_extended) sums of gradient and of curvature per extended context
+    first: int,  # IN first row
+    n_rows: int,  # IN
 ) -> None:
-    """Write the derivatives of rows in fixed point and sum them over contexts and over rows.
-
-    Rows that lie side by side are written as if they were one, since contexts may be few, and summed while the
-    processor still has them at hand.
-    """
-    n_contexts = cells.shape[1]
-    gradient, hessian, out = derivatives.gradient.reshape(-1), derivatives.hessian.reshape(-1), cells.reshape(-1)
+    """Write the derivatives of rows that lie side by side in fixed point, as if they were one: contexts may be few."""
+    gradient, hessian, cells = planes.gradient, planes.hessian, planes.cells
     a, b, half = np.float32(scales.gradient), np.float32(scales.curvature), np.float32(0.5)
-    for e in range(context_sums.shape[1]):
-        context_sums[0, e] = 0
-        context_sums[1, e] = 0
-    p = int64(0)
-    while p < n_fitted:
-        last = p + _run_length(rows, p, min(p + ROWS_AT_ONCE, n_fitted))
-        begin = uint64(rows[p]) * uint64(n_contexts)
-        for q in range(begin, begin + uint64((last - p) * n_contexts)):
-            g = np.int32(np.floor(gradient[q] * a + half))
-            h = np.int32(np.floor(hessian[q] * b + half))
-            out[q] = (np.int64(h) << HALF) + np.int64(g)
-        row_sums(cells, rows, p, last, sums)
-        if context_sums.shape[1] > 1:
-            add_contexts(cells, space, rows, p, last, context_sums)
-        p = last
+    begin = uint64(first * planes.n_contexts)
+    for q in range(begin, begin + uint64(n_rows * planes.n_contexts)):
+        g = np.int32(np.floor(gradient[q] * a + half))
+        h = np.int32(np.floor(hessian[q] * b + half))
+        cells[q] = (np.int64(h) << HALF) + np.int64(g)
 
 
 @inner

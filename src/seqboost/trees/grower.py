@@ -33,9 +33,9 @@ from seqboost.trees.buffers import (
     Segments,
     Splits,
 )
-from seqboost.trees.children import measure, split_contexts, split_rows
+from seqboost.trees.children import divide_contexts, divide_rows, measure, sum_children
 from seqboost.trees.criterion import Limits, Node, SplitRule
-from seqboost.trees.fixedpoint import Planes, Scales, quantise
+from seqboost.trees.fixedpoint import Planes, Scales, add_contexts, quantise, row_sums, run_length
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.leftsets import left_values
@@ -44,6 +44,8 @@ from seqboost.trees.splitting import best_split
 from seqboost.trees.tree import DENSE, LAG
 
 __all__ = ["grow_tree"]
+
+ROWS_AT_ONCE = 128
 
 
 @inner
@@ -172,7 +174,7 @@ def _plant(
     sparse: SparseColumns,
     space: Space,
     scales: Scales,
-    derivatives: Planes,
+    planes: Planes,
     cells: NDArray[np.int64],  # OUT (n_rows, n_contexts)
     sizes: tuple[int, int],  # IN fitted positions, all positions
     segments: Segments,
@@ -188,7 +190,18 @@ def _plant(
         state[leaf, SLOT] = leaf
     for e in range(leaves.mask.shape[1]):
         leaves.mask[0, e] = -1
-    quantise(derivatives, scales, space, rows, n_fitted, cells, sums, leaves.contexts[0])
+    contexts = leaves.contexts[0]
+    for e in range(contexts.shape[1]):
+        contexts[0, e] = 0
+        contexts[1, e] = 0
+    first = int64(0)
+    while first < n_fitted:  # a block of rows is written and summed while the processor still has it at hand
+        last = first + run_length(rows, first, min(first + ROWS_AT_ONCE, n_fitted))
+        quantise(planes, scales, int64(rows[first]), last - first)
+        row_sums(cells, rows, first, last, sums)
+        if contexts.shape[1] > 1:
+            add_contexts(cells, space, rows, first, last, contexts)
+        first = last
     measure(dense, sparse, space, scales, leaves, int64(0), segments, np.bool_(True))
     splits.parent[0] = -1
     splits.word_start[0] = 0
@@ -203,7 +216,7 @@ def grow_tree(
     space: Space,
     limits: Limits,
     scales: Scales,
-    derivatives: Planes,
+    planes: Planes,
     cells: NDArray[np.int64],  # OUT (n_rows, n_contexts) the derivatives in fixed point
     sizes: tuple[int, int],  # IN positions the tree is fitted to, which come first in the segments; all positions
     segments: Segments,  # IN/OUT rows filled
@@ -214,7 +227,7 @@ def grow_tree(
     """Grow a tree, or go on growing it; return False when the segments must be made longer before it can go on."""
     state, progress = leaves.state, leaves.progress
     if progress[N_LEAVES] == 0:
-        _plant(dense, sparse, space, scales, derivatives, cells, sizes, segments, leaves, splits)
+        _plant(dense, sparse, space, scales, planes, cells, sizes, segments, leaves, splits)
     while True:
         for q in range(NEWEST, NEWEST + 2):
             newest = progress[q]
@@ -243,13 +256,16 @@ def grow_tree(
             feature = rule.feature + 1
         _record(splits, other - 1, leaf, other, rule, feature, scratch.left, n_values, state[leaf, FITTED])
         is_last = other + 1 == limits.max_leaf_nodes
+        n_fitted = state[leaf, FITTED]
         if rule.kind == LAG:
-            split_contexts(
-                dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
-            )
+            divide_contexts(space, cells, leaves, leaf, other, rule, segments, scratch)
             progress[USED] += state[other, SIZE]
         else:
-            split_rows(dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last)
+            divide_rows(dense, sparse, leaves, leaf, other, rule, segments, scratch)
+        sum_children(
+            dense, sparse, space, scales, cells, leaves, leaf, other, n_fitted, rule.kind == LAG, segments, scratch,
+            not is_last,
+        )  # fmt: skip
         state[leaf, DEPTH] += 1
         state[other, DEPTH] = state[leaf, DEPTH]
         progress[N_LEAVES] += 1

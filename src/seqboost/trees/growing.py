@@ -47,6 +47,8 @@ def _add_values(
     value: NDArray[np.float32],  # IN (n_leaves,)
     old: NDArray[np.float32],  # IN (n_rows, n_contexts)
     new: NDArray[np.float32],  # OUT (n_rows, n_contexts)
+    listed: NDArray[np.uint64],  # SCRATCH (n_contexts,) the contexts of a leaf, or those it does not have
+    kept: NDArray[np.float32],  # SCRATCH (n_contexts,)
 ) -> None:
     """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf.
 
@@ -54,12 +56,13 @@ def _add_values(
     back the others.
     """
     n_contexts, order = old.shape[1], space.base.size - 1
-    listed = np.empty(n_contexts, dtype=np.uint64)  # the contexts of a leaf, or those it does not have
-    kept = np.empty(n_contexts, dtype=np.float32)
     for leaf in range(start.size):
         v = value[leaf]
         inside = mask[leaf, space.base[order] :]
-        has_most = 2 * np.count_nonzero(inside) > n_contexts
+        n_inside = 0
+        for c in range(n_contexts):
+            n_inside += inside[c] != 0
+        has_most = 2 * n_inside > n_contexts
         n_listed = 0
         for c in range(n_contexts):
             listed[n_listed] = c
@@ -107,7 +110,8 @@ class Partition:
 
     def add(self, value: NDArray[np.float32], old: NDArray[np.float32], new: NDArray[np.float32]) -> None:
         """Write ``old`` plus the value of each leaf to ``new``, both (n_rows, n_contexts)."""
-        _add_values(self.space, self.rows, self.start, self.size, self.mask, value, old, new)
+        listed, kept = np.empty(old.shape[1], dtype=np.uint64), np.empty(old.shape[1], dtype=np.float32)
+        _add_values(self.space, self.rows, self.start, self.size, self.mask, value, old, new, listed, kept)
 
 
 def _doubled(segments: Segments) -> Segments:
@@ -211,10 +215,11 @@ class TreeGrower:
         scales = choose_scales(largest_gradient, largest_hessian, total, n_fitted)
         self._scratch.random[0] = seed
         self._segments[0][: rows.size] = rows
+        planes = Planes(self._cells.shape[1], gradient.reshape(-1), hessian.reshape(-1), self._cells.reshape(-1))
         progress = self._leaves.progress
         progress[N_LEAVES] = 0
         while not grow_tree(
-            self.dense, self.sparse, self.space, self.limits, scales, Planes(gradient, hessian), self._cells,
+            self.dense, self.sparse, self.space, self.limits, scales, planes, self._cells,
             (n_fitted, rows.size), self._segments, self._leaves, self._splits, self._scratch,
         ):  # fmt: skip
             self._segments = _doubled(self._segments)

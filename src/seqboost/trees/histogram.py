@@ -34,7 +34,6 @@ __all__ = [
     "clear",
     "remove_counts",
     "subtract",
-    "subtract_contexts",
 ]
 
 
@@ -73,7 +72,7 @@ class SparseColumns(NamedTuple):
     enabled: NDArray[np.bool_]  # (n_sparse_offsets, n_sparse)
 
 
-@inlined
+@inner
 def _addends(packed: int, count_bits: int) -> tuple[int, int]:
     """Return what one position adds to the two numbers of a cell, from its packed sums over contexts."""
     return gradient_of(packed), (curvature_of(packed) << count_bits) + 1
@@ -182,26 +181,16 @@ def clear(
 def subtract(
     parent: NDArray[np.int64],  # IN/OUT (2 * n_cells,) becomes the sibling
     child: NDArray[np.int64],  # IN (2 * n_cells,)
+    shared: int,  # IN bits of H·2^s + n that are shared out: all (−1), or all but those of n (−2^s)
 ) -> None:
-    """Turn a parent's histogram into that of the other child of a split of rows."""
-    for b in range(parent.size):
-        parent[b] -= child[b]
+    """Turn a parent's histogram into that of the other child.
 
-
-@inner
-def subtract_contexts(
-    parent: NDArray[np.int64],  # IN/OUT (2 * n_cells,) becomes the sibling
-    child: NDArray[np.int64],  # IN (2 * n_cells,)
-    count_bits: int,  # IN s
-) -> None:
-    """Turn a parent's histogram into that of the other child of a split of contexts.
-
-    Both children hold the same positions, so the numbers of positions stay; only gradients and curvatures are shared
-    out. Positions that the sibling does not hold (at the starts of sequences) are taken out by the caller.
+    After a split of contexts both children hold the same positions, so the numbers of positions stay. Positions that
+    the sibling does not hold (at the starts of sequences) are taken out by the caller.
     """
     for b in range(0, parent.size, 2):
         parent[b] -= child[b]
-        parent[b + 1] -= (child[b + 1] >> count_bits) << count_bits
+        parent[b + 1] -= child[b + 1] & shared
 
 
 @inner

@@ -109,7 +109,8 @@ def share(
     space: Space,
     mask: NDArray[np.int32],  # IN (n_extended,) contexts of the first child
     contexts: NDArray[np.int64],  # IN those of them that rows of full type have
-    has: NDArray[np.bool_],  # IN (2, order + 1) types of rows that have a context in the first child and in the second
+    has: NDArray[np.bool_],  # IN (2, order + 1) types of rows that have a context on the left and on the right
+    side: int,  # IN that of the first child: 0 left, 1 right
     segments: Segments,  # IN/OUT
     first: int,  # IN
     n_fitted: int,  # IN fitted positions of the node
@@ -123,6 +124,7 @@ def share(
     """
     rows, sums = segments
     row_type, order = space.row_type, space.base.size - 1
+    here, there = uint64(side), uint64(1 - side)
     a, b = uint64(to[0]), uint64(to[1])
     for p in range(uint64(first), uint64(first + n_fitted)):
         row, whole = rows[p], sums[p]
@@ -136,15 +138,15 @@ def share(
             for c in range(space.n_contexts_of[j]):
                 part += cells[i, c] if mask[space.base[j] + c] != 0 else 0
         rows[a], sums[a] = row, part
-        a += uint64(has[0, j])
+        a += uint64(has[here, j])
         rows[b], sums[b] = row, whole - part
-        b += uint64(has[1, j])
+        b += uint64(has[there, j])
     fitted = int64(a) - to[0], int64(b) - to[1]
     for p in range(uint64(first + n_fitted), uint64(last)):
         row = rows[p]
         j = uint64(row_type[uint64(row)])
         rows[a] = row
-        a += uint64(has[0, j])
+        a += uint64(has[here, j])
         rows[b] = row
-        b += uint64(has[1, j])
+        b += uint64(has[there, j])
     return int64(a) - to[0], int64(b) - to[1], fitted[0], fitted[1]
