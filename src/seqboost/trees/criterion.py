@@ -97,11 +97,11 @@ def unpack(
     cell: int,
     scales: Scales,
 ) -> tuple[float, float, int]:
-    """Return G, H and n of a cell as real numbers and a count."""
+    """Return G, H and n of a cell as real numbers and a count; inverses of powers of two are exact, and cost less."""
     packed = histogram[2 * cell + 1]
     count = packed & ((int64(1) << scales.count_bits) - 1)
     return (
-        np.float64(histogram[2 * cell]) / scales.gradient,
-        np.float64(packed >> scales.count_bits) / scales.curvature,
+        np.float64(histogram[2 * cell]) * (1.0 / scales.gradient),
+        np.float64(packed >> scales.count_bits) * (1.0 / scales.curvature),
         count,
     )
