@@ -1,0 +1,207 @@
+"""Derivatives of all labels for one shared tree: fixed-point vectors, label by label side by side.
+
+A tree for all K labels needs, of a cell (t, c), the vector of its K gradients and K curvatures, so derivatives are
+turned from label-major (K, N, C) to label-minor once a round::
+
+    cells[t, c] = [ q(Δ_1) … q(Δ_K) | q(h_1) … q(h_K) ]          int32, 2K numbers side by side
+
+    q(x) = x·2^a, rounded          a of each label: the largest with Σ_t Σ_c |x|·2^a < 2^30
+
+so that every sum over any rows and contexts fits an int32 as well. Sums are exact: they depend neither on the order of
+rows nor on threads, and *parent − child = sibling* holds to the bit. Each label has scales of its own, chosen by its
+sums: a rare label has small ones and is written finely.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import inner, jit, reassociating, run_tasks
+from seqboost.trees.space import Space
+
+__all__ = ["Units", "label_cells", "sum_contexts", "sum_row_contexts", "sum_rows"]
+
+SUM_BITS = 30
+MAX_ROUNDED_CELLS = 1 << 29  # beyond that many cells, rounding up could carry a sum out of its bits
+ROWS_PER_TASK = 512
+LABELS_AT_ONCE = 16
+ROWS_AT_ONCE = 32
+
+
+class Units(NamedTuple):
+    """What a fixed-point one of each label stands for."""
+
+    gradient: NDArray[np.float64]  # (n_labels,) 2^−a
+    curvature: NDArray[np.float64]  # (n_labels,) 2^−b
+
+
+@reassociating
+def _label_sums(
+    gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
+    hessian: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
+    rows: NDArray[np.int32],  # IN positions
+    n_fitted: int,  # IN the first so many rows count
+    first: int,  # IN labels
+    last: int,  # IN
+    sums: NDArray[np.float64],  # OUT (2, n_labels) Σ |Δ| and Σ h
+) -> None:
+    """Sum what the scales of labels depend on."""
+    for k in range(first, last):
+        sum_gradient = 0.0
+        sum_hessian = 0.0
+        p = 0
+        while p < n_fitted:
+            # Rows that follow one another, which are nearly all, are one slice of memory.
+            first_row, end = rows[p], p + 1
+            while end < n_fitted and rows[end] == first_row + end - p:
+                end += 1
+            for i in range(first_row, first_row + end - p):
+                for c in range(gradient.shape[2]):
+                    sum_gradient += abs(float(gradient[k, i, c]))
+                    sum_hessian += float(hessian[k, i, c])
+            p = end
+        sums[0, k] = sum_gradient
+        sums[1, k] = sum_hessian
+
+
+@jit
+def _quantise(
+    gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
+    hessian: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN the part of them to do
+    last: int,  # IN
+    scale: NDArray[np.float32],  # IN (2, n_labels) 2^a and 2^b
+    half: np.float32,  # IN ½, or 0 to round towards zero
+    cells: NDArray[np.int32],  # OUT (n_rows, n_contexts, 2 * n_labels)
+) -> None:
+    """Write derivatives in fixed point, a few rows and labels at a time: both sides then stay in the cache."""
+    n_labels, _, n_contexts = gradient.shape
+    for p0 in range(first, last, ROWS_AT_ONCE):
+        for k0 in range(0, n_labels, LABELS_AT_ONCE):
+            for k in range(k0, min(k0 + LABELS_AT_ONCE, n_labels)):
+                a, b = scale[0, k], scale[1, k]
+                for p in range(p0, min(p0 + ROWS_AT_ONCE, last)):
+                    i = rows[p]
+                    for c in range(n_contexts):
+                        g = gradient[k, i, c] * a
+                        cells[i, c, k] = np.int32(g + (half if g >= 0 else -half))
+                        cells[i, c, n_labels + k] = np.int32(hessian[k, i, c] * b + half)
+
+
+def label_cells(
+    gradient: NDArray[np.float32],
+    hessian: NDArray[np.float32],
+    rows: NDArray[np.int32],
+    n_fitted: int,
+    cells: NDArray[np.int32],
+    n_threads: int,
+) -> Units:
+    """Write the derivatives of the fitted rows in fixed point; return what the numbers stand for.
+
+    Parameters
+    ----------
+    gradient, hessian : ndarray of float32 of shape (n_labels, n_rows, n_contexts)
+        Derivatives of all labels.
+    rows : ndarray of int32
+        Positions; the first ``n_fitted`` are written.
+    n_fitted : int
+        Number of fitted positions.
+    cells : ndarray of int32 of shape (n_rows, n_contexts, 2 * n_labels)
+        Written to.
+    n_threads : int
+        Number of threads.
+    """
+    n_labels, _, n_contexts = gradient.shape
+    sums = np.zeros((2, n_labels))
+    blocks = [(k, min(k + LABELS_AT_ONCE, n_labels)) for k in range(0, n_labels, LABELS_AT_ONCE)]
+    run_tasks(lambda a, b: _label_sums(gradient, hessian, rows, n_fitted, a, b, sums), blocks, n_threads)
+    exponent = [[SUM_BITS - _exponent(total) for total in part] for part in sums.tolist()]
+    scale = np.ldexp(1.0, exponent).astype(np.float32)
+    half = np.float32(0.5 if n_fitted * n_contexts <= MAX_ROUNDED_CELLS else 0.0)
+    chunks = [(p, min(p + ROWS_PER_TASK, n_fitted)) for p in range(0, n_fitted, ROWS_PER_TASK)]
+    run_tasks(lambda a, b: _quantise(gradient, hessian, rows, a, b, scale, half, cells), chunks, n_threads)
+    unit = 1.0 / scale.astype(np.float64)
+    return Units(unit[0], unit[1])
+
+
+def _exponent(x: float) -> int:
+    """Return the e with x < 2^e, within what float32 can scale."""
+    return min(max(math.frexp(x)[1], -90), 150) if x > 0 else 0
+
+
+@inner
+def add_to(
+    vector: NDArray[np.int32],  # IN (2 * n_labels,)
+    total: NDArray[np.int32],  # IN/OUT (2 * n_labels,)
+) -> None:
+    """Add one vector to another."""
+    for w in range(total.size):
+        total[w] += vector[w]
+
+
+@jit
+def sum_rows(
+    vectors: NDArray[np.int32],  # IN (n_rows, 2 * n_labels)
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    by_row: bool,  # IN whether a row's vector stands at its own place, or at that of its turn
+    total: NDArray[np.int32],  # OUT (2 * n_labels,)
+) -> None:
+    """Sum the vectors of a node's rows."""
+    total[:] = 0
+    for p in range(first, last):
+        add_to(vectors[rows[p] if by_row else p - first], total)
+
+
+@jit
+def sum_row_contexts(
+    cells: NDArray[np.int32],  # IN (n_rows, n_contexts, 2 * n_labels)
+    mask: NDArray[np.bool_],  # IN (n_extended,) the node's contexts
+    space: Space,
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    by_row: bool,  # IN whether a row's sum goes to its own place, or to that of its turn
+    origin: int,  # IN the first turn
+    vectors: NDArray[np.int32],  # OUT (n_rows, 2 * n_labels) Σ_c over the node's contexts
+) -> None:
+    """Sum the cells of rows over the contexts of a node."""
+    for p in range(first, last):
+        i = rows[p]
+        total = vectors[i if by_row else p - origin]
+        total[:] = 0
+        j = space.row_type[i]
+        base = space.base[j]
+        for c in range(space.n_contexts_of[j]):
+            if mask[base + c]:
+                add_to(cells[i, c], total)
+
+
+@jit
+def sum_contexts(
+    cells: NDArray[np.int32],  # IN (n_rows, n_contexts, 2 * n_labels)
+    mask: NDArray[np.bool_],  # IN (n_extended,) the node's contexts
+    space: Space,
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    contexts: tuple[int, int],  # IN those to sum, counted within each type
+    sums: NDArray[np.int32],  # OUT (n_extended, 2 * n_labels)
+) -> None:
+    """Sum a node's rows per extended context, of some of its contexts."""
+    for j in range(space.base.size):
+        for c in range(contexts[0], min(contexts[1], space.n_contexts_of[j])):
+            sums[space.base[j] + c, :] = 0
+    for p in range(first, last):
+        i = rows[p]
+        j = space.row_type[i]
+        base = space.base[j]
+        for c in range(contexts[0], min(contexts[1], space.n_contexts_of[j])):
+            if mask[base + c]:
+                add_to(cells[i, c], sums[base + c])
