@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
 from seqboost.objectives import Derivatives
-from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
+from seqboost.boosting.outputs import LabelOutputs, Outputs, SharedOutputs
+from seqboost.trees import DenseColumns, Limits, SharedGrower, Space, SparseColumns, Tree, TreeGrower
 
-__all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter"]
+__all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "SharedTreeFitter", "TreeFitter"]
 
 MAX_LEAF_VALUE = 2.0
 """Cap on leaf values: curvature vanishes where the model is confidently wrong."""
@@ -21,10 +22,10 @@ MAX_LEAF_VALUE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round's trees at full step, with the partitions that give their outputs, and the table's move."""
+    """One round's trees at full step, what gives their outputs on the training rows, and the table's move."""
 
     trees: tuple[Tree, ...]
-    partitions: tuple[Partition, ...]
+    outputs: tuple[Outputs, ...]
     table_move: NDArray[np.float64] | None  # (E, K)
 
     def scaled(self, step: float) -> tuple[Tree, ...]:
@@ -77,20 +78,25 @@ class TreeFitter:
     ) -> None:
         self.limits, self.n_threads = limits, n_threads
         self.max_leaf_value, self.learning_rate = max_leaf_value, learning_rate
+        self._prepare(dense, sparse, space)
+
+    def _prepare(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
+        """Allocate what trees are grown with."""
         self._growers: SimpleQueue[TreeGrower] = SimpleQueue()
-        for _ in range(min(n_threads, space.n_labels)):
-            self._growers.put(TreeGrower(dense, sparse, space, limits))
+        for _ in range(min(self.n_threads, space.n_labels)):
+            self._growers.put(TreeGrower(dense, sparse, space, self.limits))
 
     def fit(
         self, derivatives: Derivatives, rows: NDArray[np.int32], n_fitted: int, seeds: list[int]
-    ) -> tuple[tuple[Tree, ...], tuple[Partition, ...]]:
+    ) -> tuple[tuple[Tree, ...], tuple[Outputs, ...]]:
         """Grow the trees of one round; ``seeds`` has one number per label."""
         tasks = [
             (gradient, hessian, rows, n_fitted, seed)
             for gradient, hessian, seed in zip(derivatives.gradient, derivatives.hessian, seeds, strict=True)
         ]
         grown = run_tasks(self._grow, tasks, self.n_threads)
-        return tuple(tree for tree, _ in grown), tuple(partition for _, partition in grown)
+        outputs = (LabelOutputs(partition, label) for label, (_, partition) in enumerate(grown))
+        return tuple(tree for tree, _ in grown), tuple(outputs)
 
     def _grow(
         self,
@@ -111,6 +117,22 @@ class TreeFitter:
         newton = gradient / np.maximum(hessian + self.limits.l2_regularization, 1e-12)
         step: NDArray[np.float64] = self.learning_rate * np.clip(newton, -self.max_leaf_value, self.max_leaf_value)
         return step
+
+
+class SharedTreeFitter(TreeFitter):
+    """Fits one tree for all labels to the derivatives; parameters as in :class:`TreeFitter`."""
+
+    def _prepare(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
+        self._grower = SharedGrower(dense, sparse, space, self.limits, self.n_threads)
+
+    def fit(
+        self, derivatives: Derivatives, rows: NDArray[np.int32], n_fitted: int, seeds: list[int]
+    ) -> tuple[tuple[Tree, ...], tuple[Outputs, ...]]:
+        """Grow the tree of one round, with the first of the ``seeds``."""
+        tree, partition = self._grower.grow(
+            derivatives.gradient, derivatives.hessian, rows, n_fitted, self.value, seeds[0]
+        )
+        return (tree,), (SharedOutputs(partition),)
 
 
 class Ensemble:
@@ -156,10 +178,11 @@ class Ensemble:
     def _put(self, boosted: Round, step: float) -> None:
         trees = boosted.scaled(step)
         tasks = [
-            (partition, tree.value, old, new)
-            for partition, tree, old, new in zip(boosted.partitions, trees, self._before, self.scores, strict=True)
+            task
+            for outputs, tree in zip(boosted.outputs, trees, strict=True)
+            for task in outputs.tasks(tree.value, self._before, self.scores)
         ]
-        run_tasks(Partition.add, tasks, self._n_threads)
+        run_tasks(lambda add, *arrays: add(*arrays), tasks, self._n_threads)
         if boosted.table_move is not None:
             self.table = self._table_before + boosted.table_step(step)
         self.rounds[-1] = trees

@@ -35,7 +35,7 @@ AUTO_STOPPING_SEQUENCES = 20
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
-LASTING = ("order", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight")
+LASTING = ("order", "potentials", "trees", "window", "max_bins", "categorical_features", "transitions", "class_weight")
 
 RULES = {
     "learning_rate": real(0, 1000, open_low=True),
@@ -50,6 +50,7 @@ RULES = {
     "categorical_splits": one_of("subset", "one_vs_rest"),
     "order": integer(0, 8),
     "potentials": one_of("auto", "joint", "factored"),
+    "trees": one_of("per_label", "shared"),
     "curvature": one_of("mixing", "newton", "count"),
     "early_stopping": one_of("auto", True, False),
     "validation_fraction": real(0, 0.9, open_low=True),
@@ -75,7 +76,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Factor on the values of leaves. The curvature "mixing" makes steps small by itself; with "newton" and "count"
         use 0.05 to 0.1.
     max_iter : int, default=500
-        Largest number of rounds; a round grows one tree per label.
+        Largest number of rounds; a round grows one tree per label, or one for all (``trees``).
     max_leaf_nodes : int, default=31
         Largest number of leaves of a tree.
     max_depth : int or None, default=None
@@ -103,6 +104,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Joint: trees see the labels before. Factored: trees see the window only and a table holds the scores of
         transitions; needs a fraction of memory and time when there are many labels. Auto: joint for up to 10 labels if
         half of the available memory is enough for it, factored otherwise.
+    trees : {"per_label", "shared"}, default="per_label"
+        What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
+        whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, but learns
+        less in a round: allow more rounds and more leaves. Its histograms take 8 · n_labels bytes a bin; at most 256 MB
+        of them are kept (two, if they are larger), and leaves without one are measured anew when they are split.
     decoding : {"posterior", "viterbi"}, default="posterior"
         What ``predict`` returns: at each position the most probable label, which makes the fewest errors, or the most
         probable labelling as a whole. With ``transitions``, posterior decoding keeps to the allowed ones.
@@ -200,6 +206,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         window: Any = 0,
         order: int = 1,
         potentials: str = "auto",
+        trees: str = "per_label",
         decoding: str = "posterior",
         curvature: str = "mixing",
         transitions: Any = "any",
@@ -229,6 +236,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.window = window
         self.order = order
         self.potentials = potentials
+        self.trees = trees
         self.decoding = decoding
         self.curvature = curvature
         self.transitions = transitions
@@ -287,7 +295,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
         is_warm = self.warm_start and hasattr(self, "_trained")
         if is_warm:
-            check_unchanged("TreeCRF", self._lasting, parameters)
+            # models of older files do not name their kind of trees
+            check_unchanged("TreeCRF", {"trees": "per_label", **self._lasting}, parameters)
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
             training = self._labelled(X, y, sample_weight, is_warm)

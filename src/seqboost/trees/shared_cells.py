@@ -27,9 +27,9 @@ __all__ = ["Units", "label_cells", "sum_contexts", "sum_row_contexts", "sum_rows
 
 SUM_BITS = 30
 MAX_ROUNDED_CELLS = 1 << 29  # beyond that many cells, rounding up could carry a sum out of its bits
-ROWS_PER_TASK = 512
+CELLS_PER_TASK = 2048
+CELLS_AT_ONCE = 32
 LABELS_AT_ONCE = 16
-ROWS_AT_ONCE = 32
 
 
 class Units(NamedTuple):
@@ -41,10 +41,9 @@ class Units(NamedTuple):
 
 @reassociating
 def _label_sums(
-    gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
-    hessian: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
-    rows: NDArray[np.int32],  # IN positions
-    n_fitted: int,  # IN the first so many rows count
+    gradient: NDArray[np.float32],  # IN (n_labels, n_rows * n_contexts)
+    hessian: NDArray[np.float32],  # IN (n_labels, n_rows * n_contexts)
+    runs: NDArray[np.int64],  # IN (n_runs, 2) first and last fitted cell of rows that follow one another
     first: int,  # IN labels
     last: int,  # IN
     sums: NDArray[np.float64],  # OUT (2, n_labels) Σ |Δ| and Σ h
@@ -53,44 +52,38 @@ def _label_sums(
     for k in range(first, last):
         sum_gradient = 0.0
         sum_hessian = 0.0
-        p = 0
-        while p < n_fitted:
-            # Rows that follow one another, which are nearly all, are one slice of memory.
-            first_row, end = rows[p], p + 1
-            while end < n_fitted and rows[end] == first_row + end - p:
-                end += 1
-            for i in range(first_row, first_row + end - p):
-                for c in range(gradient.shape[2]):
-                    sum_gradient += abs(float(gradient[k, i, c]))
-                    sum_hessian += float(hessian[k, i, c])
-            p = end
+        for r in range(runs.shape[0]):
+            for q in range(runs[r, 0], runs[r, 1]):
+                sum_gradient += abs(float(gradient[k, q]))
+                sum_hessian += float(hessian[k, q])
         sums[0, k] = sum_gradient
         sums[1, k] = sum_hessian
 
 
 @jit
 def _quantise(
-    gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
-    hessian: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
-    rows: NDArray[np.int32],  # IN positions
-    first: int,  # IN the part of them to do
-    last: int,  # IN
+    gradient: NDArray[np.float32],  # IN (n_labels, n_rows * n_contexts)
+    hessian: NDArray[np.float32],  # IN (n_labels, n_rows * n_contexts)
+    runs: NDArray[np.int64],  # IN (n_runs, 2)
+    span: tuple[int, int],  # IN the cells to do, of those in runs
     scale: NDArray[np.float32],  # IN (2, n_labels) 2^a and 2^b
     half: np.float32,  # IN ½, or 0 to round towards zero
-    cells: NDArray[np.int32],  # OUT (n_rows, n_contexts, 2 * n_labels)
+    cells: NDArray[np.int32],  # OUT (n_rows * n_contexts, 2 * n_labels)
 ) -> None:
-    """Write derivatives in fixed point, a few rows and labels at a time: both sides then stay in the cache."""
-    n_labels, _, n_contexts = gradient.shape
-    for p0 in range(first, last, ROWS_AT_ONCE):
-        for k0 in range(0, n_labels, LABELS_AT_ONCE):
-            for k in range(k0, min(k0 + LABELS_AT_ONCE, n_labels)):
-                a, b = scale[0, k], scale[1, k]
-                for p in range(p0, min(p0 + ROWS_AT_ONCE, last)):
-                    i = rows[p]
-                    for c in range(n_contexts):
-                        g = gradient[k, i, c] * a
-                        cells[i, c, k] = np.int32(g + (half if g >= 0 else -half))
-                        cells[i, c, n_labels + k] = np.int32(hessian[k, i, c] * b + half)
+    """Write derivatives in fixed point, a few cells and labels at a time: both sides then stay in the cache."""
+    n_labels = gradient.shape[0]
+    for r in range(runs.shape[0]):
+        first, last = max(runs[r, 0], span[0]), min(runs[r, 1], span[1])
+        for q0 in range(first, last, CELLS_AT_ONCE):
+            q1 = min(q0 + CELLS_AT_ONCE, last)
+            for k0 in range(0, n_labels, LABELS_AT_ONCE):
+                for k in range(k0, min(k0 + LABELS_AT_ONCE, n_labels)):
+                    a, b = scale[0, k], scale[1, k]
+                    for q in range(np.uint64(q0), np.uint64(q1)):
+                        g = gradient[k, q] * a
+                        cells[q, k] = np.int32(g + (half if g >= 0 else -half))
+                    for q in range(np.uint64(q0), np.uint64(q1)):
+                        cells[q, n_labels + k] = np.int32(hessian[k, q] * b + half)
 
 
 def label_cells(
@@ -116,15 +109,21 @@ def label_cells(
     n_threads : int
         Number of threads.
     """
-    n_labels, _, n_contexts = gradient.shape
+    n_labels, n_rows, n_contexts = gradient.shape
+    gradient, hessian = gradient.reshape(n_labels, -1), hessian.reshape(n_labels, -1)
+    fitted = np.sort(rows[:n_fitted]).astype(np.int64)
+    breaks = np.flatnonzero(np.diff(fitted) != 1)
+    starts, ends = np.append(fitted[:1], fitted[breaks + 1]), np.append(fitted[breaks], fitted[-1:]) + 1
+    runs = np.stack([starts, ends], axis=1) * n_contexts
     sums = np.zeros((2, n_labels))
     blocks = [(k, min(k + LABELS_AT_ONCE, n_labels)) for k in range(0, n_labels, LABELS_AT_ONCE)]
-    run_tasks(lambda a, b: _label_sums(gradient, hessian, rows, n_fitted, a, b, sums), blocks, n_threads)
+    run_tasks(lambda a, b: _label_sums(gradient, hessian, runs, a, b, sums), blocks, n_threads)
     exponent = [[SUM_BITS - _exponent(total) for total in part] for part in sums.tolist()]
     scale = np.ldexp(1.0, exponent).astype(np.float32)
     half = np.float32(0.5 if n_fitted * n_contexts <= MAX_ROUNDED_CELLS else 0.0)
-    chunks = [(p, min(p + ROWS_PER_TASK, n_fitted)) for p in range(0, n_fitted, ROWS_PER_TASK)]
-    run_tasks(lambda a, b: _quantise(gradient, hessian, rows, a, b, scale, half, cells), chunks, n_threads)
+    flat = cells.reshape(n_rows * n_contexts, 2 * n_labels)
+    spans = [((q, q + CELLS_PER_TASK),) for q in range(0, n_rows * n_contexts, CELLS_PER_TASK)]
+    run_tasks(lambda span: _quantise(gradient, hessian, runs, span, scale, half, flat), spans, n_threads)
     unit = 1.0 / scale.astype(np.float64)
     return Units(unit[0], unit[1])
 
