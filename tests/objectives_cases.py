@@ -34,7 +34,7 @@ class Case:
     def sequences(self) -> list[slice]:
         return [slice(a, b) for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
 
-    def objective(self, **changes) -> Likelihood:
+    def objective(self, kind=Likelihood, **changes):
         settings = {
             "n_labels": self.n_labels,
             "order": self.order,
@@ -43,7 +43,7 @@ class Case:
             "class_weights": self.class_weights,
             "end": self.end,
         }
-        return Likelihood(self.labels, self.offsets, **(settings | changes))
+        return kind(self.labels, self.offsets, **(settings | changes))
 
     def training_table(self) -> NDArray[np.float64]:
         return self.table - np.log(self.class_weights)

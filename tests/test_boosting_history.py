@@ -18,7 +18,7 @@ def derivatives(log_likelihood, n_correct, n_observed):
 
 def test_scores_are_weighted_means_per_observed_position():
     history = History(np.array([True, True, False]), np.array([1.0, 3.0, 2.0]))
-    entry = history.record(derivatives([-4.0, -6.0, -5.0], [1, 2, 3], [2, 4, 5]), 0.5, 0.1)
+    entry = history.record(derivatives([-4.0, -6.0, -5.0], [1, 2, 3], [2, 4, 5]), 0.5, 0.1, 1)
     assert entry["train_score"] == pytest.approx((-4 - 3 * 6) / (2 + 3 * 4))
     assert entry["train_accuracy"] == pytest.approx((1 + 3 * 2) / (2 + 3 * 4))
     assert entry["validation_score"] == pytest.approx(-1)
@@ -30,15 +30,15 @@ def test_scores_are_weighted_means_per_observed_position():
 
 def test_without_validation_sequences_there_are_no_validation_lists():
     history = History(np.array([True]), np.ones(1))
-    assert sorted(history.record(derivatives([-1.0], [1], [1]), 1.0, 0.0)) == [
-        "seconds", "step", "train_accuracy", "train_score",
+    assert sorted(history.record(derivatives([-1.0], [1], [1]), 1.0, 0.0, 1)) == [
+        "evaluations", "seconds", "step", "train_accuracy", "train_score",
     ]  # fmt: skip
     assert "validation_score" not in history.to_dict()
 
 
 def test_sequences_of_weight_zero_do_not_count():
     history = History(np.array([True, True, False, False]), np.array([1.0, 0.0, 0.0, 1.0]))
-    entry = history.record(derivatives([-1.0, -np.inf, -np.inf, -2.0], [1, 0, 0, 1], [1, 1, 1, 1]), 1.0, 0.0)
+    entry = history.record(derivatives([-1.0, -np.inf, -np.inf, -2.0], [1, 0, 0, 1], [1, 1, 1, 1]), 1.0, 0.0, 1)
     assert (entry["train_score"], entry["validation_score"]) == (-1, -2)
     assert history.objective_value(derivatives([-1.0, -np.inf, 0.0, 0.0], [0] * 4, [1] * 4)) == -1
 
@@ -46,7 +46,7 @@ def test_sequences_of_weight_zero_do_not_count():
 def test_refresh_scores_the_newest_round_again():
     history = History(np.array([True, False]), np.ones(2), train_score=[-3.0, -2.0], validation_score=[np.nan] * 2,
                       train_accuracy=[0.1, 0.2], validation_accuracy=[np.nan] * 2, step=[0.0, 0.25],
-                      seconds=[0.0, 7.0])  # fmt: skip
+                      seconds=[0.0, 7.0], evaluations=[1.0, 2.0])  # fmt: skip
     history.refresh(derivatives([-1.5, -4.0], [1, 0], [1, 2]))
     assert history.train_score == [-3.0, -1.5]
     assert np.array_equal(history.validation_score, [np.nan, -2.0], equal_nan=True)
@@ -56,7 +56,7 @@ def test_refresh_scores_the_newest_round_again():
 
 def test_lists_handed_out_are_copies():
     history = History(np.array([True]), np.ones(1))
-    history.record(derivatives([-1.0], [1], [1]), 1.0, 0.0)
+    history.record(derivatives([-1.0], [1], [1]), 1.0, 0.0, 1)
     history.to_dict()["train_score"].append(3.0)
     assert history.train_score == [-1.0]
 

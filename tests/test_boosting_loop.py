@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from treecrf_data import chains, small
 
-from seqboost.boosting import Boosting, Ensemble, History, Stopping, TreeFitter, boost, tree_columns
+from seqboost.boosting import (
+    Boosting,
+    Ensemble,
+    Everything,
+    Examples,
+    FixedStep,
+    History,
+    SafeStep,
+    Stopping,
+    TreeFitter,
+    boost,
+    tree_columns,
+)
 from seqboost.boosting import loop as loop_module
+from seqboost.boosting import steps as steps_module
 from seqboost.boosting.ensemble import Round
 from seqboost.chain import ContextSpace
 from seqboost.features import FeatureBinner
@@ -41,7 +55,10 @@ class Workshop:
             *tree_columns(self.binned), context_space(3, order if joint else 0, batch.offsets), limits,
             max_leaf_value=2.0, learning_rate=learning_rate, n_threads=n_threads,
         )  # fmt: skip
-        self.rows = np.arange(batch.n_rows, dtype=np.int32)
+        n = batch.n_rows
+        self.rows = np.arange(n, dtype=np.int32)
+        sequence = np.repeat(np.arange(12), np.diff(batch.offsets))
+        self.examples = Examples(self.labels, np.zeros(n, dtype=np.int32), sequence, n, n)
         self.history = History(np.ones(12, dtype=bool), np.ones(12))
 
     def ensemble(self):
@@ -50,20 +67,22 @@ class Workshop:
 
     def round(self, ensemble):
         derivatives = self.objective.derivatives(ensemble.scores, ensemble.table)
-        trees, partitions = self.fitter.fit(derivatives, self.rows, len(self.rows), [1, 2, 3])
+        cells = zip(derivatives.gradient, derivatives.hessian, strict=True)
+        samples = [Everything().draw(g, h, k, self.examples, None) for k, (g, h) in enumerate(cells)]
+        trees, partitions = self.fitter.fit(samples, [1, 2, 3])
         move = None
         if derivatives.table_gradient is not None:
             move = self.fitter.value(derivatives.table_gradient, derivatives.table_hessian)
-        return Round(trees, partitions, move)
+        return Round((trees,), (partitions,), move)
 
     def task(self, max_iter=5, **changes):
         return replace(
-            Boosting(self.objective, self.fitter, self.rows, len(self.rows), max_iter, True, 0, 1), **changes
+            Boosting(self.objective, self.fitter, self.examples, Everything(), SafeStep(), max_iter, 0, 1), **changes
         )
 
 
 def scores_of(ensemble):
-    return ensemble.scores.copy(), ensemble.table.copy(), list(ensemble.rounds)
+    return ensemble.scores.copy(), ensemble.table.copy(), ensemble.kept(99)
 
 
 def same(a, b):
@@ -97,22 +116,22 @@ def test_repeating_a_round_is_adding_it_with_that_step(joint):
     direct.add(first, 0.25)
     assert np.array_equal(repeated.scores, direct.scores)
     assert np.array_equal(repeated.table, direct.table)
-    assert len(repeated.rounds) == len(direct.rounds) == 1
-    for kept, grown in zip(repeated.rounds[0], first.trees, strict=True):
+    assert repeated.n_rounds == direct.n_rounds == 1
+    for kept, grown in zip(repeated.kept(1)[0], first.bags[0], strict=True):
         assert np.array_equal(kept.value, grown.value * np.float32(0.25))
     repeated.undo()
     assert not repeated.scores.any()
     assert not repeated.table.any()
-    assert repeated.rounds == []
+    assert repeated.n_rounds == 0
 
 
 def test_scaled_trees():
     shop = Workshop(True)
     boosted = shop.round(shop.ensemble())
-    assert boosted.scaled(1.0) is boosted.trees
-    halved = boosted.scaled(0.5)
-    assert all(np.array_equal(a.value, b.value / 2) for a, b in zip(halved, boosted.trees, strict=True))
-    assert all(a.words is b.words for a, b in zip(halved, boosted.trees, strict=True))
+    assert boosted.scaled(1.0) is boosted.bags
+    halved = boosted.scaled(0.5)[0]
+    assert all(np.array_equal(a.value, b.value / 2) for a, b in zip(halved, boosted.bags[0], strict=True))
+    assert all(a.words is b.words for a, b in zip(halved, boosted.bags[0], strict=True))
 
 
 def test_values_are_newton_steps_with_a_cap():
@@ -132,7 +151,7 @@ def test_leaves_are_capped(joint):
     for _ in range(12):
         boosted = shop.round(ensemble)
         ensemble.add(boosted, 1.0)
-        largest = max(largest, *(float(np.abs(tree.value).max()) for tree in boosted.trees))
+        largest = max(largest, *(float(np.abs(tree.value).max()) for tree in boosted.bags[0]))
     assert largest == 2.0
 
 
@@ -140,7 +159,7 @@ def test_leaves_are_capped(joint):
 def test_threads_grow_the_same_trees(joint):
     alone, together = Workshop(joint, n_threads=1), Workshop(joint, n_threads=3)
     a, b = alone.round(alone.ensemble()), together.round(together.ensemble())
-    for one, other in zip(a.trees, b.trees, strict=True):
+    for one, other in zip(a.bags[0], b.bags[0], strict=True):
         for name in ("kind", "feature", "words", "left", "right", "value", "leaf_rows"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
 
@@ -150,15 +169,15 @@ def test_too_long_a_step_is_halved_until_the_likelihood_does_not_fall(joint):
     shop = Workshop(joint, learning_rate=20.0)
     ensemble = shop.ensemble()
     boost(shop.task(15), ensemble, shop.history)
-    first = 1.0 if joint else loop_module.TWO_BLOCKS
+    first = 1.0 if joint else steps_module.TWO_BLOCKS
     steps = np.array(shop.history.step[1:])
     assert np.all(np.diff(shop.history.train_score) >= 0)
     assert steps.min() < first
     assert np.all(steps > 0)
-    assert np.all(steps[1:] <= np.maximum(first, loop_module.STEP_GROWTH * steps[:-1]) + 1e-12)
-    assert len(ensemble.rounds) == len(steps)
+    assert np.all(steps[1:] <= np.maximum(first, steps_module.STEP_GROWTH * steps[:-1]) + 1e-12)
+    assert ensemble.n_rounds == len(steps)
     unsafe = Workshop(joint, learning_rate=20.0)
-    boost(unsafe.task(15, is_safe=False), unsafe.ensemble(), unsafe.history)
+    boost(unsafe.task(15, step=FixedStep()), unsafe.ensemble(), unsafe.history)
     assert np.any(np.diff(unsafe.history.train_score) < 0)  # or else there was nothing to be halved
     assert set(unsafe.history.step[1:]) == {first}
 
@@ -171,11 +190,11 @@ def test_the_step_taken_is_the_largest_that_does_not_fall(joint):
         before = shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum()
         boosted = shop.round(ensemble)
         derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
-        stepped = loop_module._climb(shop.task(), ensemble, shop.history, boosted, derivatives)
+        stepped = SafeStep().take(ensemble, boosted, shop.objective, derivatives, shop.history, 1)
         if stepped is None:
             break
         step, taken = stepped[0], scores_of(ensemble)
-        if step < (1.0 if joint else loop_module.TWO_BLOCKS):
+        if step < (1.0 if joint else steps_module.TWO_BLOCKS):
             ensemble.repeat(boosted, 2 * step)
             assert shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum() < before
             ensemble.repeat(boosted, step)
@@ -188,25 +207,25 @@ def test_the_step_taken_is_the_largest_that_does_not_fall(joint):
 def test_the_bound_of_mixing_hardly_ever_needs_a_step_below_the_first(joint):
     shop = Workshop(joint, learning_rate=1.0)
     boost(shop.task(40), shop.ensemble(), shop.history)
-    first = 1.0 if joint else loop_module.TWO_BLOCKS
+    first = 1.0 if joint else steps_module.TWO_BLOCKS
     assert len(shop.history.step) == 41
     assert np.mean(np.array(shop.history.step[1:]) >= first) > 0.9
 
 
 @BOTH
 def test_steps_grow_up_to_newtons_share_and_no_further(joint, monkeypatch):
-    monkeypatch.setattr(loop_module, "TOLERATED_CAUTION", 2.0)
+    monkeypatch.setattr(steps_module, "TOLERATED_CAUTION", 2.0)
     shop = Workshop(joint, learning_rate=0.1)
     ensemble = shop.ensemble()
-    first = 1.0 if joint else loop_module.TWO_BLOCKS
+    first = 1.0 if joint else steps_module.TWO_BLOCKS
     for _ in range(12):
         derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
         limit = first * max(1.0, derivatives.caution / 2.0)
         boosted = shop.round(ensemble)
-        step, _ = loop_module._climb(shop.task(), ensemble, shop.history, boosted, derivatives)
+        step = SafeStep().take(ensemble, boosted, shop.objective, derivatives, shop.history, 1).step
         last = shop.history.step[-1] if shop.history.step else 0.0
         assert step <= limit * (1 + 1e-5)
-        assert step == pytest.approx(min(max(first, loop_module.STEP_GROWTH * last), max(limit, first)), rel=1e-5)
+        assert step == pytest.approx(min(max(first, steps_module.STEP_GROWTH * last), max(limit, first)), rel=1e-5)
         shop.history.step.append(step)
     assert step > first
 
@@ -219,8 +238,8 @@ def test_a_round_that_only_harms_is_dropped_and_ends_the_training():
 
         value = shop.fitter.value
 
-        def fit(self, derivatives, rows, n_fitted, seeds):
-            trees, partitions = shop.fitter.fit(derivatives, rows, n_fitted, seeds)
+        def fit(self, samples, seeds):
+            trees, partitions = shop.fitter.fit(samples, seeds)
             return tuple(replace(tree, value=-tree.value) for tree in trees), partitions
 
     ensemble = shop.ensemble()
@@ -235,8 +254,9 @@ def test_a_round_that_only_harms_is_dropped_and_ends_the_training():
 def test_the_likelihood_of_the_record_is_that_of_the_scores(joint):
     shop = Workshop(joint)
     ensemble = shop.ensemble()
-    table = boost(shop.task(4), ensemble, shop.history)
-    assert table is ensemble.table
+    kept = boost(shop.task(4), ensemble, shop.history)
+    assert kept.table is ensemble.table
+    assert kept.n_rounds == ensemble.n_rounds == 4
     found = shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum() / len(shop.rows)
     assert shop.history.train_score[-1] == pytest.approx(found)
     assert len(shop.history.train_score) == len(shop.history.step) == len(shop.history.seconds) == 5
@@ -251,9 +271,9 @@ def test_the_table_of_the_best_round_is_returned():
     n_fitted = int(shop.binned.offsets[8])
     tables = []
     ensemble = shop.ensemble()
-    best_table = boost(
+    kept = boost(
         shop.task(
-            25, objective=objective, n_fitted=n_fitted, stopping=Stopping(4, 0.0),
+            25, objective=objective, examples=shop.examples._replace(n_fitted=n_fitted), stopping=Stopping(4, 0.0),
             callbacks=[lambda progress: tables.append(ensemble.table)],
         ),
         ensemble,
@@ -261,13 +281,14 @@ def test_the_table_of_the_best_round_is_returned():
     )  # fmt: skip
     best = int(np.argmax(history.validation_score))
     assert 0 < best == len(tables) - 4 < 25
-    assert best_table is tables[best - 1]
+    assert kept.n_rounds == best
+    assert kept.table is tables[best - 1]
 
 
 def test_draws_depend_on_seed_round_and_label_alone():
-    seeds = [loop_module._seed(s, i, k) for s in range(3) for i in range(3) for k in range(3)]
-    assert len(set(seeds)) == 27
-    assert loop_module._seed(1, 2, 0) == loop_module._seed(1, 2, 0)
+    seeds = [loop_module._seed(*numbers) for numbers in itertools.product(range(3), repeat=4)]
+    assert len(set(seeds)) == 81
+    assert loop_module._seed(1, 2, 0, 1) == loop_module._seed(1, 2, 0, 1)
 
 
 def test_features_are_sorted_by_displacement_for_the_kernels():

@@ -186,7 +186,7 @@ def test_weights_that_leave_only_unobserved_labels():
 
 
 def test_early_stopping_needs_a_second_sequence():
-    with pytest.raises(ParameterError, match=r"needs sequences to hold out, but X has only one; give X_val and y_val"):
+    with pytest.raises(ParameterError, match=r"needs sequences to hold out, but X has only one, which cannot be cut"):
         small(early_stopping=True).fit([np.arange(4.0)[:, None]], ["abab"])
     assert small(early_stopping="auto").fit([np.arange(4.0)[:, None]], ["abab"]).n_iter_ == 4
 

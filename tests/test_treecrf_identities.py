@@ -15,9 +15,12 @@ from treecrf_data import all_equal, chains, small
 
 import seqboost
 from seqboost import TreeCRF
+from seqboost.estimators import methods as methods_module
 from seqboost.estimators import training as training_module
+from seqboost.estimators.holdout import hold_out, hold_out_blocks
 from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.model import write_model
+from seqboost.sequences import LabelCoder, as_batch
 
 BOTH = pytest.mark.parametrize("potentials", ["joint", "factored"])
 
@@ -134,12 +137,12 @@ def test_warm_start_refuses_another_model(change):
 def test_scores_kept_in_training_are_those_of_the_model(potentials, order, monkeypatch):
     ensembles = []
 
-    class Watched(training_module.Ensemble):
+    class Watched(methods_module.Ensemble):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             ensembles.append(self)
 
-    monkeypatch.setattr(training_module, "Ensemble", Watched)
+    monkeypatch.setattr(methods_module, "Ensemble", Watched)
     X, y = chains(14, lengths=(1, 9))
     X = [np.where(np.random.default_rng(i).random(x.shape) < 0.1, np.nan, x) for i, x in enumerate(X)]
     model = small(potentials=potentials, order=order, window=1, max_iter=8).fit(X, y)
@@ -227,7 +230,7 @@ def test_weights_of_validation_sequences():
 def test_whole_sequences_are_held_out():
     X, y = chains(30)
     model = small(early_stopping=True, validation_fraction=0.3, n_iter_no_change=9).fit(X, y)
-    kept, held = training_module.hold_out(30, 0.3, model._seed)
+    kept, held = hold_out(30, 0.3, model._seed)
     assert len(held) == 9
     assert sorted([*kept, *held]) == list(range(30))
     n_positions = sum(len(y[i]) for i in held)
@@ -243,6 +246,40 @@ def test_auto_stopping_depends_on_the_number_of_sequences():
     few, many = chains(19), chains(20)
     assert "validation_score" not in small(early_stopping="auto").fit(*few).history_
     assert "validation_score" in small(early_stopping="auto").fit(*many).history_
+
+
+def test_blocks_of_few_long_sequences_are_held_out():
+    X, y = chains(600)
+    X, y = [np.concatenate(X[:300]), np.concatenate(X[300:])], [np.concatenate(y[:300]), np.concatenate(y[300:])]
+    model = small(early_stopping="auto", n_iter_no_change=9).fit(X, y)
+    assert "validation_score" in model.history_
+    batch, labels = as_batch(X), LabelCoder.from_classes(model.classes_)
+    whole = training_module.Labelled(batch, labels.encode(y, batch), np.array([1.0, 2.0]))
+    kept, held = hold_out_blocks(whole, 0.1, model._seed)
+    assert kept.batch.n_rows + held.batch.n_rows == batch.n_rows
+    assert abs(held.batch.n_rows - 0.1 * batch.n_rows) < 0.03 * batch.n_rows
+    assert min(held.batch.lengths) >= 100
+    rows = {tuple(row) for row in held.batch.numeric}
+    assert rows.isdisjoint(tuple(row) for row in kept.batch.numeric)
+    for part in (kept, held):  # pieces keep the weights and labels of the sequences they come from
+        for i in range(part.batch.n_sequences):
+            source = X[part.numbers[i]]
+            piece = part.batch[i].numeric
+            start = int(np.flatnonzero((source == piece[0]).all(axis=1))[0])
+            np.testing.assert_array_equal(source[start : start + len(piece)], piece)
+            first = part.batch.offsets[i]
+            expected = model.classes_[part.labels[first : first + len(piece)]]
+            np.testing.assert_array_equal(y[part.numbers[i]][start : start + len(piece)], expected)
+            assert part.weights[i] == part.numbers[i] + 1
+
+
+def test_a_sequence_is_not_cut_where_transitions_have_rules():
+    X, y = chains(600)
+    X, y = [np.concatenate(X)], [np.concatenate(y)]
+    assert "validation_score" in small(early_stopping=True).fit(X, y).history_
+    assert "validation_score" not in small(early_stopping="auto", transitions="seen").fit(X, y).history_
+    with pytest.raises(ParameterError, match="needs sequences to hold out, but X has only one, which cannot be cut"):
+        small(early_stopping=True, transitions="seen").fit(X, y)
 
 
 def test_random_state():

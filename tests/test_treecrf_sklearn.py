@@ -212,8 +212,9 @@ def test_attributes_after_fit():
     X, y = chains(30)
     model = small(early_stopping=True, n_iter_no_change=2, max_iter=6).fit(X, y)
     rounds = model.n_iter_ + 1
-    names = ("train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "seconds")
-    assert sorted(model.history_) == sorted(names)
+    assert set(model.history_) == {
+        "train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "evaluations", "seconds",
+    }  # fmt: skip
     assert all(len(values) == rounds for values in model.history_.values())
     assert model.evals_result_ == {
         "training": {"log_likelihood": model.history_["train_score"], "accuracy": model.history_["train_accuracy"]},
@@ -223,7 +224,7 @@ def test_attributes_after_fit():
         },
     }
     model.set_params(early_stopping=False).fit(X, y)
-    assert sorted(model.history_) == ["seconds", "step", "train_accuracy", "train_score"]
+    assert sorted(model.history_) == ["evaluations", "seconds", "step", "train_accuracy", "train_score"]
     assert list(model.evals_result_) == ["training"]
     assert model.best_score_ == model.history_["train_score"][-1]
     assert model.transition_scores_.shape == (3, 3)

@@ -14,12 +14,22 @@ from typing import TYPE_CHECKING, Any
 from seqboost import exceptions
 
 if TYPE_CHECKING:
-    from seqboost import callbacks
+    from seqboost import callbacks, sampling
     from seqboost.boosting import Progress
     from seqboost.estimators import TreeCRF
     from seqboost.sequences import SequenceBatch, as_batch
 
-__all__ = ["Progress", "SequenceBatch", "TreeCRF", "__version__", "as_batch", "callbacks", "exceptions", "load"]
+__all__ = [
+    "Progress",
+    "SequenceBatch",
+    "TreeCRF",
+    "__version__",
+    "as_batch",
+    "callbacks",
+    "exceptions",
+    "load",
+    "sampling",
+]
 
 __version__ = version("seqboost")
 
@@ -30,7 +40,9 @@ _HOMES = {
     "TreeCRF": "seqboost.estimators",
     "as_batch": "seqboost.sequences",
     "callbacks": "seqboost.callbacks",
+    "sampling": "seqboost.sampling",
 }
+_MODULES = ("callbacks", "sampling")
 
 
 def __getattr__(name: str) -> Any:
@@ -38,7 +50,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'seqboost' has no attribute {name!r}")
     home = importlib.import_module(_HOMES[name])
-    value = home if name == "callbacks" else getattr(home, name)
+    value = home if name in _MODULES else getattr(home, name)
     globals()[name] = value
     return value
 

@@ -1,21 +1,39 @@
 """Boosting: the one loop, and what it works with."""
 
 from seqboost.boosting.columns import tree_columns
-from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, SharedTreeFitter, TreeFitter
+from seqboost.boosting.directions import ConjugateEnsemble
+from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
-from seqboost.boosting.loop import Boosting, boost
+from seqboost.boosting.loop import Boosting, Kept, boost
+from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
+from seqboost.boosting.sharing import SharedTreeFitter
 from seqboost.boosting.start import extended_contexts, label_table
+from seqboost.boosting.steps import FixedStep, LineSearch, SafeStep, Step
 
 __all__ = [
     "MAX_LEAF_VALUE",
     "Boosting",
     "Callback",
+    "ConjugateEnsemble",
     "Ensemble",
+    "Everything",
+    "Examples",
+    "FixedStep",
+    "Goss",
     "History",
+    "Kept",
+    "LineSearch",
     "Progress",
+    "SafeStep",
+    "Sampler",
+    "Sequences",
     "SharedTreeFitter",
+    "Step",
     "Stopping",
+    "Stratified",
     "TreeFitter",
+    "Trimmed",
+    "Uniform",
     "boost",
     "extended_contexts",
     "label_table",

@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
+from seqboost.boosting.outputs import LabelOutputs, Outputs
+from seqboost.boosting.sampling import Examples, Sample, Sampler
 from seqboost.objectives import Derivatives
-from seqboost.boosting.outputs import LabelOutputs, Outputs, SharedOutputs
-from seqboost.trees import DenseColumns, Limits, SharedGrower, Space, SparseColumns, Tree, TreeGrower
+from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
 
-__all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "SharedTreeFitter", "TreeFitter"]
+__all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter", "Trees"]
 
 MAX_LEAF_VALUE = 2.0
 """Cap on leaf values: curvature vanishes where the model is confidently wrong."""
 
+Trees: TypeAlias = tuple[Tree, ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round's trees at full step, what gives their outputs on the training rows, and the table's move."""
+    """One round at full step: trees of all labels, with what gives their outputs on the rows, and the table's move.
 
-    trees: tuple[Tree, ...]
-    outputs: tuple[Outputs, ...]
+    A round may have several *bags*: forests of one tree per label, or of one tree for all labels, whose average is the
+    round.
+    """
+
+    bags: tuple[Trees, ...]
+    outputs: tuple[tuple[Outputs, ...], ...]
     table_move: NDArray[np.float64] | None  # (E, K)
 
-    def scaled(self, step: float) -> tuple[Tree, ...]:
+    def scaled(self, step: float) -> tuple[Trees, ...]:
         """Return the trees with their values times ``step``; growing a value does not lift it above the cap."""
-        if step == 1.0:
-            return self.trees
-        return tuple(replace(tree, value=_grown(tree.value, step).astype(np.float32)) for tree in self.trees)
+        factor = step / len(self.bags)
+        if factor == 1.0:
+            return self.bags
+        return tuple(
+            tuple(replace(tree, value=_grown(tree.value, factor).astype(np.float32)) for tree in trees)
+            for trees in self.bags
+        )
 
     def table_step(self, step: float) -> NDArray[np.float64] | float:
         """Return the table's move times ``step``, within the same cap."""
         return 0.0 if self.table_move is None else _grown(self.table_move, step)
+
+    def write(
+        self,
+        bags: tuple[Trees, ...],
+        old: NDArray[np.float32],
+        new: NDArray[np.float32],
+        n_threads: int,
+    ) -> None:
+        """Write ``old`` scores plus the outputs of this round's trees, with the values that they have in ``bags``."""
+        for trees, outputs in zip(bags, self.outputs, strict=True):
+            places = zip(trees, outputs, strict=True)
+            tasks = [task for tree, place in places for task in place.tasks(tree.value, old, new)]
+            run_tasks(lambda add, *arrays: add(*arrays), tasks, n_threads)
+            old = new
 
 
 def _grown(value: NDArray[Any], step: float) -> NDArray[Any]:
@@ -78,37 +104,35 @@ class TreeFitter:
     ) -> None:
         self.limits, self.n_threads = limits, n_threads
         self.max_leaf_value, self.learning_rate = max_leaf_value, learning_rate
-        self._prepare(dense, sparse, space)
+        self._make_growers(dense, sparse, space)
 
-    def _prepare(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
+    def _make_growers(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
         """Allocate what trees are grown with."""
         self._growers: SimpleQueue[TreeGrower] = SimpleQueue()
         for _ in range(min(self.n_threads, space.n_labels)):
             self._growers.put(TreeGrower(dense, sparse, space, self.limits))
 
-    def fit(
-        self, derivatives: Derivatives, rows: NDArray[np.int32], n_fitted: int, seeds: list[int]
-    ) -> tuple[tuple[Tree, ...], tuple[Outputs, ...]]:
-        """Grow the trees of one round; ``seeds`` has one number per label."""
-        tasks = [
-            (gradient, hessian, rows, n_fitted, seed)
-            for gradient, hessian, seed in zip(derivatives.gradient, derivatives.hessian, seeds, strict=True)
+    def draw(
+        self, sampler: Sampler, derivatives: Derivatives, examples: Examples, seeds: Sequence[int]
+    ) -> list[Sample]:
+        """Draw what the trees of a round, or of one of its bags, are fitted to; a seed for each label."""
+        cells = zip(derivatives.gradient, derivatives.hessian, seeds, strict=True)
+        return [
+            sampler.draw(gradient, hessian, label, examples, np.random.default_rng(seed))
+            for label, (gradient, hessian, seed) in enumerate(cells)
         ]
+
+    def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Outputs, ...]]:
+        """Grow the trees of one round, or of one of its bags: a sample and a seed for each label."""
+        tasks = [(sample, seed) for sample, seed in zip(samples, seeds, strict=True)]
         grown = run_tasks(self._grow, tasks, self.n_threads)
         outputs = (LabelOutputs(partition, label) for label, (_, partition) in enumerate(grown))
         return tuple(tree for tree, _ in grown), tuple(outputs)
 
-    def _grow(
-        self,
-        gradient: NDArray[np.float32],
-        hessian: NDArray[np.float32],
-        rows: NDArray[np.int32],
-        n_fitted: int,
-        seed: int,
-    ) -> tuple[Tree, Partition]:
+    def _grow(self, sample: Sample, seed: int) -> tuple[Tree, Partition]:
         grower = self._growers.get()
         try:
-            return grower.grow(gradient, hessian, rows, n_fitted, self.value, seed)
+            return grower.grow(sample.gradient, sample.hessian, sample.rows, sample.n_fitted, self.value, seed)
         finally:
             self._growers.put(grower)
 
@@ -117,22 +141,6 @@ class TreeFitter:
         newton = gradient / np.maximum(hessian + self.limits.l2_regularization, 1e-12)
         step: NDArray[np.float64] = self.learning_rate * np.clip(newton, -self.max_leaf_value, self.max_leaf_value)
         return step
-
-
-class SharedTreeFitter(TreeFitter):
-    """Fits one tree for all labels to the derivatives; parameters as in :class:`TreeFitter`."""
-
-    def _prepare(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
-        self._grower = SharedGrower(dense, sparse, space, self.limits, self.n_threads)
-
-    def fit(
-        self, derivatives: Derivatives, rows: NDArray[np.int32], n_fitted: int, seeds: list[int]
-    ) -> tuple[tuple[Tree, ...], tuple[Outputs, ...]]:
-        """Grow the tree of one round, with the first of the ``seeds``."""
-        tree, partition = self._grower.grow(
-            derivatives.gradient, derivatives.hessian, rows, n_fitted, self.value, seeds[0]
-        )
-        return (tree,), (SharedOutputs(partition),)
 
 
 class Ensemble:
@@ -152,37 +160,49 @@ class Ensemble:
     """
 
     def __init__(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int) -> None:
-        self.rounds: list[tuple[Tree, ...]] = []
         self.scores, self.table = scores, table
+        self._rounds: list[tuple[Trees, ...]] = []
         self._before = np.zeros_like(scores)
         self._table_before = table
         self._n_threads = n_threads
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds added."""
+        return len(self._rounds)
+
+    def kept(self, n_rounds: int) -> list[Trees]:
+        """Return the trees of the first rounds, bag by bag, with their final values."""
+        return [trees for bags in self._rounds[:n_rounds] for trees in bags]
 
     def add(self, boosted: Round, step: float) -> None:
         """Add a round's trees and table, times ``step``."""
         self._before, self.scores = self.scores, self._before
         self._table_before = self.table
-        self.rounds.append(())
-        self._put(boosted, step)
+        self._rounds.append(())
+        self.repeat(boosted, step)
 
     def repeat(self, boosted: Round, step: float) -> None:
         """Take the newest round back and add it with another step."""
-        self._put(boosted, step)
+        bags = boosted.scaled(step)
+        boosted.write(bags, self._before, self.scores, self._n_threads)
+        if boosted.table_move is not None:
+            self.table = self._table_before + boosted.table_step(step)
+        self._rounds[-1] = bags
 
     def undo(self) -> None:
         """Take the newest round back."""
         self.scores, self._before = self._before, self.scores
         self.table = self._table_before
-        self.rounds.pop()
+        self._rounds.pop()
 
-    def _put(self, boosted: Round, step: float) -> None:
-        trees = boosted.scaled(step)
-        tasks = [
-            task
-            for outputs, tree in zip(boosted.outputs, trees, strict=True)
-            for task in outputs.tasks(tree.value, self._before, self.scores)
-        ]
-        run_tasks(lambda add, *arrays: add(*arrays), tasks, self._n_threads)
-        if boosted.table_move is not None:
-            self.table = self._table_before + boosted.table_step(step)
-        self.rounds[-1] = trees
+    def slope(self, derivatives: Derivatives) -> float:
+        """Return ⟨∇L, newest round⟩: how fast the objective rises along the newest round, per its step.
+
+        The derivatives are those before the round.
+        """
+        rise = np.vdot(derivatives.gradient, self.scores - self._before)
+        if derivatives.table_gradient is not None:
+            moves = derivatives.table_gradient != 0  # forbidden cells, at −∞, do not
+            rise += derivatives.table_gradient[moves] @ (self.table[moves] - self._table_before[moves])
+        return float(rise)

@@ -38,12 +38,18 @@ class Progress:
 Callback = Callable[[Progress], Any]
 
 
+LISTS = (
+    "train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "seconds", "evaluations",
+)  # fmt: skip
+
+
 @dataclass
 class History:
     """Log-likelihood and accuracy per position, before the first round and after every round.
 
     ``train_score`` and ``validation_score`` are mean log-likelihoods per observed position (weighted by sequence);
     ``train_accuracy`` and ``validation_accuracy`` are shares of positions whose most probable label is the right one.
+    ``evaluations`` counts how often a round looked at the objective: once, and again for every step it tried.
     """
 
     is_training: np.ndarray  # (n_sequences,) bool
@@ -54,15 +60,20 @@ class History:
     validation_accuracy: list[float] = field(default_factory=list)
     step: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    evaluations: list[float] = field(default_factory=list)
 
     def objective_value(self, derivatives: Derivatives) -> float:
         """Return the weighted log-likelihood of the training sequences, which boosting climbs."""
-        used = self.is_training & (self.weights > 0)
-        return float(np.dot(self.weights[used], derivatives.log_likelihood[used]))
+        return self.objective_of(derivatives.log_likelihood)
 
-    def record(self, derivatives: Derivatives, step: float, seconds: float) -> dict[str, float]:
+    def objective_of(self, log_likelihood: np.ndarray) -> float:
+        """Return the same from the log-likelihoods of the sequences."""
+        used = self.is_training & (self.weights > 0)
+        return float(np.dot(self.weights[used], log_likelihood[used]))
+
+    def record(self, derivatives: Derivatives, step: float, seconds: float, n_evaluations: int) -> dict[str, float]:
         """Add a round; return its entries."""
-        entries = {"step": step, "seconds": seconds}
+        entries = {"step": step, "seconds": seconds, "evaluations": float(n_evaluations)}
         for name, part in (("train", self.is_training), ("validation", ~self.is_training)):
             if part.any():
                 weights = self.weights[part]
@@ -77,15 +88,14 @@ class History:
 
     def refresh(self, derivatives: Derivatives) -> None:
         """Score the newest round again: a warm start may come with other sequences than the fit before."""
-        step, seconds = self.step[-1], self.seconds[-1]
-        for name in ("train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "seconds"):
+        step, seconds, n_evaluations = self.step[-1], self.seconds[-1], int(self.evaluations[-1])
+        for name in LISTS:
             del getattr(self, name)[-1:]
-        self.record(derivatives, step, seconds)
+        self.record(derivatives, step, seconds, n_evaluations)
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the lists by name; without validation sequences their lists are left out."""
-        names = ("train_score", "train_accuracy", "validation_score", "validation_accuracy", "step", "seconds")
-        return {name: list(getattr(self, name)) for name in names if getattr(self, name)}
+        return {name: list(getattr(self, name)) for name in LISTS if getattr(self, name)}
 
 
 @dataclass(frozen=True)
@@ -109,7 +119,7 @@ class Stopping:
 
     def best(self, scores: list[float], at_least: int = 0) -> int:
         """Return the number of rounds, ``at_least`` or more, with the best score (``scores[0]``: before the first)."""
-        return at_least + int(np.argmax(scores[at_least:]))
+        return at_least + int(np.argmax(scores[at_least:])) if len(scores) > at_least else at_least
 
     def should_stop(self, scores: list[float]) -> bool:
         """Tell whether the last ``patience`` rounds brought nothing."""

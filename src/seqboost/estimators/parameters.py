@@ -12,6 +12,7 @@ import numpy as np
 from seqboost.exceptions import ParameterError
 
 __all__ = [
+    "Rule",
     "check_parameters",
     "check_unchanged",
     "integer",

@@ -14,7 +14,7 @@ from seqboost.boosting import (
     MAX_LEAF_VALUE,
     Boosting,
     Callback,
-    Ensemble,
+    Examples,
     History,
     SharedTreeFitter,
     Stopping,
@@ -26,16 +26,18 @@ from seqboost.boosting import (
 )
 from seqboost.chain import ContextSpace
 from seqboost.estimators.memory import FitMemory
+from seqboost.estimators.methods import ensemble_maker, objective_class, sampler_of, step_of
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, FrozenModel
-from seqboost.objectives import Likelihood
+from seqboost.objectives import Likelihood, Objective, PseudoLikelihood
 from seqboost.objectives.forbidden import find_forbidden
+from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
 from seqboost.trees import Limits, context_space
 
-__all__ = ["Labelled", "Settings", "Trained", "hold_out", "train"]
+__all__ = ["Labelled", "Settings", "Trained", "train"]
 
 
 
@@ -54,6 +56,12 @@ class Labelled:
         rows = np.concatenate([np.arange(*self.batch.offsets[s : s + 2]) for s in sequences])
         numbers = sequences if self.numbers is None else self.numbers[sequences]
         return Labelled(self.batch[sequences], self.labels[rows], self.weights[sequences], self.name, numbers)
+
+    def cut(self, offsets: NDArray[np.int64]) -> Labelled:
+        """Return the same rows as other sequences: long ones in pieces, which begin at ``offsets``."""
+        source = np.searchsorted(self.batch.offsets, offsets[:-1], side="right") - 1
+        numbers = source if self.numbers is None else self.numbers[source]
+        return Labelled(self.batch.cut(offsets), self.labels, self.weights[source], self.name, numbers)
 
     def informative(self) -> Labelled:
         """Return the sequences that say something: with a weight, and with at least one observed label.
@@ -109,13 +117,6 @@ class Trained:
     best_iteration: int
 
 
-def hold_out(n_sequences: int, fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide whole sequences at random; return the training and the held-out ones, both in order."""
-    n_held = min(max(1, math.ceil(fraction * n_sequences)), n_sequences - 1)
-    shuffled = np.random.default_rng(seed).permutation(n_sequences)
-    return np.sort(shuffled[n_held:]), np.sort(shuffled[:n_held])
-
-
 def train(
     training: Labelled, validation: Labelled | None, settings: Settings, earlier: Trained | None = None
 ) -> Trained:
@@ -138,30 +139,72 @@ def train(
         table, end = _start(training, space, settings, (labels, binned.offsets))
         scores = np.zeros((space.n_labels, binned.n_rows, space.n_contexts if joint else 1), dtype=np.float32)
         history = History(is_training, weights)
-    objective = Likelihood(
-        labels, binned.offsets, n_labels=space.n_labels, order=space.order, joint=joint,
-        sequence_weights=np.where(is_training, weights, 0.0), class_weights=settings.class_weights,
-        curvature=settings["curvature"], end=end, classes=settings.classes.tolist(),
-    )  # fmt: skip
+    data = _Positions(labels, binned.offsets, space, joint, training.batch.n_rows)
+    n_opening = settings["pseudo_likelihood_rounds"]
+    objective_weights = np.where(is_training, weights, 0.0)
     task = Boosting(
-        objective, _tree_fitter(binned, space, joint, settings), np.arange(binned.n_rows, dtype=np.int32),
-        training.batch.n_rows, settings["max_iter"], settings["curvature"] == "mixing", settings.seed,
-        settings.n_threads, settings.stopping, settings.callbacks,
-    )  # fmt: skip
-    ensemble = Ensemble(scores, table, settings.n_threads)
+        objective=data.objective(objective_class(settings["objective"]), objective_weights, end, settings),
+        fitter=_tree_fitter(binned, space, joint, settings),
+        examples=data.examples(),
+        sampler=sampler_of(settings["sampling"], settings["n_bags"]),
+        step=step_of(settings["step"], settings["curvature"], settings["learning_rate"]),
+        max_iter=settings["max_iter"],
+        seed=settings.seed,
+        n_threads=settings.n_threads,
+        n_bags=settings["n_bags"],
+        stopping=settings.stopping,
+        callbacks=settings.callbacks,
+        opening=data.objective(PseudoLikelihood, objective_weights, end, settings) if n_opening else None,
+        n_opening=n_opening,
+    )
+    ensemble = ensemble_maker(settings["direction"], training.batch.n_rows)(scores, table, settings.n_threads)
     n_earlier = earlier.best_iteration if earlier else 0
     try:
-        best_table = boost(task, ensemble, history, n_earlier)
+        kept = boost(task, ensemble, history, n_earlier)
     except InputError:
         for part in (training, validation):
             if part is not None:
                 part.check_possible(table, end, space.order, settings.classes.tolist())
         raise
-    n_rounds = n_earlier + len(ensemble.rounds)
-    best = settings.stopping.best(history.validation_score, n_earlier) if settings.stopping else n_rounds
     forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
-    forest = forest.extend(ensemble.rounds).truncate(best)
-    return Trained(FrozenModel(binner, forest, best_table, end, space.order), history, best)
+    forest = forest.extend(ensemble.kept(kept.n_rounds - n_earlier))
+    return Trained(FrozenModel(binner, forest, kept.table, end, space.order), history, kept.n_rounds)
+
+
+@dataclass(frozen=True, eq=False)
+class _Positions:
+    """Labels of all positions, those of training sequences first, and the chain they form."""
+
+    labels: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    space: ContextSpace
+    joint: bool
+    n_fitted: int
+
+    def objective(
+        self,
+        kind: type[Likelihood] | type[PseudoLikelihood],
+        weights: NDArray[np.float64],
+        end: NDArray[np.float64],
+        settings: Settings,
+    ) -> Objective:
+        return kind(
+            self.labels, self.offsets, n_labels=self.space.n_labels, order=self.space.order, joint=self.joint,
+            sequence_weights=weights, class_weights=settings.class_weights, curvature=settings["curvature"], end=end,
+            classes=settings.classes.tolist(),
+        )  # fmt: skip
+
+    def examples(self) -> Examples:
+        n_labels, order = self.space.n_labels, self.space.order
+        slot = observed_contexts(self.labels, self.offsets, n_labels, order)[0]
+        extended = extended_contexts(self.labels, self.offsets, n_labels, order)
+        return Examples(
+            labels=np.where(extended >= 0, self.labels, -1).astype(np.int32),
+            slot=slot if self.joint else np.zeros_like(slot),
+            sequence=np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets)),
+            n_fitted=self.n_fitted,
+            n_rows=len(self.labels),
+        )
 
 
 def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
@@ -173,6 +216,7 @@ def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[
             kept.pop(name, None)
         else:
             kept.setdefault(name, [math.nan] * n_kept)
+    kept.setdefault("evaluations", [1.0] * n_kept)  # models of earlier versions have none
     return History(is_training, weights, **kept)
 
 

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from seqboost.boosting import Callback, Stopping
 from seqboost.boosting.callbacks import evaluations
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
+from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
+from seqboost.estimators.methods import check_sampling, sampling_rule
 from seqboost.estimators.parameters import (
     check_parameters,
     check_unchanged,
@@ -25,13 +27,12 @@ from seqboost.estimators.parameters import (
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, with_callbacks
-from seqboost.estimators.training import Labelled, Settings, Trained, hold_out, train
+from seqboost.estimators.training import Labelled, Settings, Trained, train
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import LabelCoder, SequenceBatch, as_batch, class_weights, sequence_weights
 
 __all__ = ["TreeCRF"]
 
-AUTO_STOPPING_SEQUENCES = 20
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
@@ -52,6 +53,12 @@ RULES = {
     "potentials": one_of("auto", "joint", "factored"),
     "trees": one_of("per_label", "shared"),
     "curvature": one_of("mixing", "newton", "count"),
+    "objective": one_of("likelihood", "pseudo_likelihood"),
+    "pseudo_likelihood_rounds": integer(0),
+    "step": one_of("auto", "safe", "fixed", "line_search"),
+    "direction": one_of("gradient", "conjugate"),
+    "sampling": sampling_rule(),
+    "n_bags": integer(1, 1000),
     "early_stopping": one_of("auto", True, False),
     "validation_fraction": real(0, 0.9, open_low=True),
     "n_iter_no_change": integer(1),
@@ -115,6 +122,24 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     curvature : {"mixing", "newton", "count"}, default="mixing"
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
         examples (as in the papers).
+    objective : {"likelihood", "pseudo_likelihood"}, default="likelihood"
+        What is climbed: log P(Y | X), or Σ_t log P(y_t | the other labels, X), which needs no forward–backward pass and
+        trusts the neighbours' labels too much. Scores of the history are those of the objective.
+    pseudo_likelihood_rounds : int, default=0
+        Climb the pseudo-likelihood in the first so many rounds; early stopping begins after them.
+    step : {"auto", "safe", "fixed", "line_search"}, default="auto"
+        How far to go along the trees of a round. Safe: no further than the log-likelihood rises. Fixed: all the way, as
+        the papers do. Line search: ``learning_rate`` times the way to the top. Auto: safe with the curvature "mixing",
+        fixed with the others.
+    direction : {"gradient", "conjugate"}, default="gradient"
+        Follow the gradient, or the conjugate directions of Gutmann and Kersting (2007).
+    sampling : None, float, str or sampler, default=None
+        Which examples each tree is fitted to: all, a share of the positions, "goss", "balanced" (positive and negative
+        ones weigh the same), "1p/3n" (all positive ones and three times as many negative ones), "0.5p/0.5n" (half of
+        each), or one of :mod:`seqboost.sampling`.
+    n_bags : int, default=1
+        Trees for each label in each round, whose average is added; each on a sample of its own (without ``sampling``,
+        on 63 % of the positions).
     transitions : "any", "seen", name of a scheme, or array of shape (n_labels, n_labels), default="any"
         Which label may follow which (row = from, column = to): those seen in fit, those of a scheme ("IOB2",
         "BIOES", …), or those that an array allows.
@@ -122,9 +147,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Prediction keeps only so many contexts at each position.
     early_stopping : "auto" or bool, default="auto"
         Stop when the log-likelihood of held-out sequences no longer rises, and keep the best round. Auto: if validation
-        data are given or there are at least 20 sequences.
+        data are given, if there are at least 20 sequences, or if fewer are long enough (2,000 positions together) to
+        hold out blocks of them.
     validation_fraction : float, default=0.1
-        Share of the sequences to hold out, if no validation data are given.
+        Share of the sequences or blocks to hold out, if no validation data are given.
     n_iter_no_change : int, default=20
         Rounds without improvement that are waited for.
     tol : float, default=1e-6
@@ -209,6 +235,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         trees: str = "per_label",
         decoding: str = "posterior",
         curvature: str = "mixing",
+        objective: str = "likelihood",
+        pseudo_likelihood_rounds: int = 0,
+        step: str = "auto",
+        direction: str = "gradient",
+        sampling: Any = None,
+        n_bags: int = 1,
         transitions: Any = "any",
         beam: int | None = None,
         early_stopping: str | bool = "auto",
@@ -239,6 +271,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.trees = trees
         self.decoding = decoding
         self.curvature = curvature
+        self.objective = objective
+        self.pseudo_likelihood_rounds = pseudo_likelihood_rounds
+        self.step = step
+        self.direction = direction
+        self.sampling = sampling
+        self.n_bags = n_bags
         self.transitions = transitions
         self.beam = beam
         self.early_stopping = early_stopping
@@ -291,6 +329,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         # numpy's numbers would have kernels compiled for their types
         parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
         check_parameters("TreeCRF", parameters, RULES)
+        check_sampling(parameters["sampling"], parameters["trees"])
         callbacks = callback_list(callbacks)
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
         is_warm = self.warm_start and hasattr(self, "_trained")
@@ -355,13 +394,18 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 weights = sequence_weights(sample_weight_val, batch)
                 return training, Labelled(batch, labels, weights, "y_val").informative()
         n_sequences = training.batch.n_sequences
-        wants = n_sequences >= AUTO_STOPPING_SEQUENCES if self.early_stopping == "auto" else self.early_stopping
-        if not wants:
+        # A block that begins inside a span would break the rules of a scheme.
+        can_cut = isinstance(self.transitions, str) and self.transitions == "any" and has_blocks(training.batch.offsets)
+        if self.early_stopping is False or (
+            self.early_stopping == "auto" and n_sequences < ENOUGH_SEQUENCES and not can_cut
+        ):
             return training, None
+        if can_cut and n_sequences < (ENOUGH_SEQUENCES if self.early_stopping == "auto" else 2):
+            return hold_out_blocks(training, self.validation_fraction, seed)
         if n_sequences < 2:
             raise ParameterError(
-                "early_stopping=True needs sequences to hold out, but X has only one; give X_val and y_val, or set "
-                "early_stopping=False"
+                "early_stopping=True needs sequences to hold out, but X has only one, which cannot be cut (it is "
+                "short, or `transitions` has rules for its ends); give X_val and y_val, or set early_stopping=False"
             )
         kept, held = hold_out(n_sequences, self.validation_fraction, seed)
         return training.take(kept), training.take(held)

@@ -3,5 +3,7 @@
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
+from seqboost.objectives.objective import Objective
+from seqboost.objectives.pseudolikelihood import PseudoLikelihood
 
-__all__ = ["Derivatives", "Likelihood", "find_forbidden", "raise_if_forbidden"]
+__all__ = ["Derivatives", "Likelihood", "Objective", "PseudoLikelihood", "find_forbidden", "raise_if_forbidden"]

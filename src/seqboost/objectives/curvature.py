@@ -47,8 +47,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import jit
+from seqboost.chain import ContextSpace
 
-__all__ = ["COUNT", "MIXING", "NEWTON", "cell_bound", "mixing_sums"]
+__all__ = ["COUNT", "MIXING", "NEWTON", "cell_bound", "count_cells", "count_table", "mixing_sums"]
 
 COUNT, NEWTON, MIXING = 0, 1, 2
 
@@ -56,6 +57,28 @@ COUNT, NEWTON, MIXING = 0, 1, 2
 def cell_bound(n_slots: int) -> float:
     """Bound Σ_c p_c (1 − p_c) over n_slots probabilities whose sum is at most 1."""
     return 0.25 if n_slots == 1 else 1.0 - 1.0 / n_slots
+
+
+def count_cells(
+    space: ContextSpace,
+    row_weights: NDArray[np.float64],  # IN (N,)
+    context_type: NDArray[np.int64],  # IN (N,)
+    hessian: NDArray[np.float32],  # OUT (K, N, C)
+) -> None:
+    """Fill the curvature COUNT: the weight of the row at every slot that exists."""
+    hessian[:] = row_weights.astype(np.float32)[None, :, None]
+    for j in range(space.order if hessian.shape[2] > 1 else 0):
+        hessian[:, context_type == j, space.n_labels**j :] = 0
+
+
+def count_table(
+    space: ContextSpace,
+    row_weights: NDArray[np.float64],  # IN (N,)
+    context_type: NDArray[np.int64],  # IN (N,)
+) -> NDArray[np.float64]:
+    """Give the curvature COUNT of the table, (E, K): the weights of all rows that an extended context exists at."""
+    per_type = np.bincount(context_type, weights=row_weights, minlength=space.order + 1)
+    return np.tile(per_type[space.extended_types(), None], space.n_labels)
 
 
 def mixing_sums(

@@ -25,11 +25,11 @@ class Derivatives:
     table_gradient, table_hessian : ndarray of float64, shape (E, K), or None
         The same for the transition table of a factored model.
     log_likelihood : ndarray of float64, shape (n_sequences,)
-        Unweighted log P(observed labels | X) of each sequence.
+        Unweighted log P(observed labels | X) of each sequence; of the pseudo-likelihood Σ_t log P(y_t | the others, X).
     n_correct : ndarray of int64, shape (n_sequences,)
         Observed positions at which the most probable label (posterior) is the observed one.
     n_observed : ndarray of int64, shape (n_sequences,)
-        Observed positions.
+        Observed positions; of the pseudo-likelihood those that it scores.
     gradient_bound, hessian_bound : float
         Upper bounds of the largest Σ_c |.| over labels and positions, for fixed-point sums.
     caution : float

@@ -21,18 +21,16 @@ from seqboost.chain import (
     posterior_chunk,
     sequence_chunks,
 )
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.exceptions import ParameterError
+from seqboost.objectives import checks
 from seqboost.objectives.cells import add_observed, subtract_expected
-from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, cell_bound, mixing_sums
+from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, cell_bound, count_cells, count_table, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.partial import ClampedSequences
-from seqboost.objectives.paths import observed_contexts
+from seqboost.objectives.paths import observed_contexts, score_cells
 
 __all__ = ["Likelihood"]
-
-_CURVATURES = {"count": COUNT, "newton": NEWTON, "mixing": MIXING}
-_ROUNDING = 1.0 + 1e-4  # of float32 cells against the bounds, which are exact in real numbers
 
 
 class Likelihood:
@@ -110,16 +108,15 @@ class Likelihood:
         end: NDArray[np.float64] | None = None,
         classes: Sequence[object] | None = None,
     ) -> None:
-        if curvature not in _CURVATURES:
-            raise ParameterError(f"curvature must be one of 'mixing', 'newton' and 'count', got {curvature!r}")
         self._space = ContextSpace(n_labels, order)
         self._labels = np.ascontiguousarray(labels, dtype=np.int32)
         self._offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self._curvature = _CURVATURES[curvature]
+        self._curvature = checks.curvature_code(curvature)
         self._end = np.zeros(n_labels) if end is None else np.ascontiguousarray(end, dtype=np.float64)
         self._classes = classes
-        weights = self._checked_weights(sequence_weights)
-        self._offset = self._checked_class_weights(class_weights)
+        checks.check_labels(self._labels, self._offsets, n_labels)
+        weights = checks.sequence_weights(sequence_weights, len(self._offsets) - 1)
+        self._offset = checks.class_offset(class_weights, n_labels)
         self._n_slots = self._space.n_contexts if joint else 1
         self.has_table = not joint and self._space.n_contexts > 1
         observed = np.append(0, np.cumsum(self._labels >= 0))
@@ -129,35 +126,6 @@ class Likelihood:
         self._weights = np.where(self.n_observed > 0, weights, 0.0)
         self._chunks = sequence_chunks(self._offsets)
         self._allocate()
-
-    def _checked_weights(self, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        n_sequences, n_labels = len(self._offsets) - 1, self._space.n_labels
-        bad = np.flatnonzero((self._labels < -1) | (self._labels >= n_labels))
-        if len(bad):
-            sequence = int(np.searchsorted(self._offsets, bad[0], side="right")) - 1
-            raise InputError(
-                f"label codes must be in 0..{n_labels - 1}, or -1 for unobserved; y[{sequence}] has "
-                f"{self._labels[bad[0]]} at position {bad[0] - self._offsets[sequence]}"
-            )
-        if weights is None:
-            return np.ones(n_sequences)
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-        if weights.shape != (n_sequences,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
-            raise InputError(
-                f"sequence weights must be {n_sequences} finite numbers >= 0, one per sequence; got shape "
-                f"{weights.shape}" + (f" with a smallest value of {weights.min()}" if weights.size else "")
-            )
-        return weights
-
-    def _checked_class_weights(self, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Give −log v_k."""
-        n_labels = self._space.n_labels
-        if weights is None:
-            return np.zeros(n_labels)
-        weights = np.asarray(weights, dtype=np.float64)
-        if weights.shape != (n_labels,) or not np.all(np.isfinite(weights)) or np.any(weights <= 0):
-            raise ParameterError(f"class weights must be {n_labels} finite numbers > 0, one per label; got {weights}")
-        return -np.log(weights)
 
     def _allocate(self) -> None:
         """Make the buffers, and what stays the same from round to round."""
@@ -176,8 +144,7 @@ class Likelihood:
         self._known = np.maximum(self._labels, 0)
         # where the labelled paths run, in flat table and scores
         self._table_cell = extended.astype(np.int64) * space.n_labels + self._known
-        self._score_cell = (self._known.astype(np.int64) * n_positions + np.arange(n_positions)) * self._n_slots
-        self._score_cell += self._slot
+        self._score_cell = score_cells(self._known, self._slot, self._n_slots)
         n_tau = n_positions if self._curvature == MIXING else 0
         self._tau = np.zeros((2, n_tau), dtype=np.float32)  # forward, backward
         self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
@@ -185,9 +152,7 @@ class Likelihood:
         self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, partly)
         context_type = np.minimum(np.arange(n_positions) - np.repeat(self._offsets[:-1], lengths), space.order)
         if self._curvature == COUNT:
-            self._hessian[:] = self._row_weights.astype(np.float32)[None, :, None]
-            for j in range(space.order if self._n_slots > 1 else 0):
-                self._hessian[:, context_type == j, space.n_labels**j :] = 0
+            count_cells(space, self._row_weights, context_type, self._hessian)
         if self.has_table:
             table_shape = (len(self._chunks), space.n_extended, space.n_labels)
             self._pair_reach = np.zeros_like(self._reach)  # R_t, L_t of the pairs (c_t, y_t)
@@ -196,8 +161,7 @@ class Likelihood:
             counted = np.flatnonzero(np.repeat(self._complete, lengths))
             self._observed = np.zeros(table_shape[1:])
             np.add.at(self._observed, (extended[counted], self._labels[counted]), self._row_weights[counted])
-            per_type = np.bincount(context_type, weights=self._row_weights, minlength=space.order + 1)
-            self._table_count: NDArray[np.float64] = np.tile(per_type[space.extended_types(), None], space.n_labels)
+            self._table_count = count_table(space, self._row_weights, context_type)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Give gradient and curvature at these scores.
@@ -358,4 +322,4 @@ class Likelihood:
         else:
             gamma = 1.0 + self._reach[0] + self._reach[1]
             hessian_bound = 2.0 * cell_bound(self._n_slots) * float((gamma * self._row_weights).max(initial=0.0))
-        return gradient_bound * _ROUNDING, hessian_bound * _ROUNDING
+        return gradient_bound * checks.ROUNDING, hessian_bound * checks.ROUNDING

@@ -1,11 +1,11 @@
-"""The contexts of the labelled paths, which never change during training."""
+"""Where the labelled paths run, which never changes during training."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["observed_contexts"]
+__all__ = ["observed_contexts", "score_cells"]
 
 
 def observed_contexts(
@@ -24,3 +24,9 @@ def observed_contexts(
         slot[exists] += known[exists - lag] * n_labels ** (lag - 1)
         base[exists] += n_labels ** (lag - 1)
     return slot.astype(np.int32), (base + slot).astype(np.int32)
+
+
+def score_cells(known: NDArray[np.int32], slot: NDArray[np.int32], n_slots: int) -> NDArray[np.int64]:
+    """Give the place of each position's label ``known`` and context ``slot`` in the flat scores (K * N * C,)."""
+    n_positions = len(known)
+    return (known.astype(np.int64) * n_positions + np.arange(n_positions)) * n_slots + slot

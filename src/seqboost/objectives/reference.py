@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "cell_hessian",
+    "conditional",
     "contraction",
     "enumerate_chain",
     "exact_hessian",
@@ -20,7 +21,11 @@ __all__ = [
     "log_likelihood",
     "mixing_sums",
     "pair_marginals",
+    "pseudo_gradient",
+    "pseudo_hessian",
+    "pseudo_log_likelihood",
     "row_sums",
+    "scored_positions",
 ]
 
 Paths = list[tuple[int, ...]]
@@ -190,3 +195,95 @@ def cell_hessian(
     following = np.broadcast_to(split.sum(axis=2, keepdims=True), split.shape).reshape(p.shape)
     context = p.sum(axis=0, keepdims=True)
     return 2 * weight * p * ((1 - p) + to_right * (1 - following) + to_left * (1 - context))
+
+
+def scored_positions(labels: NDArray[np.int32], order: int) -> list[int]:
+    """Give the positions of one sequence whose label and Markov blanket, m labels to either side, are observed."""
+    return [t for t in range(len(labels)) if np.all(labels[max(0, t - order) : t + order + 1] >= 0)]
+
+
+def conditional(
+    paths: Paths,
+    path_score: NDArray[np.float64],  # IN (n_paths,)
+    labels: NDArray[np.int32],  # IN (T,)
+    t: int,
+    order: int,
+) -> NDArray[np.float64]:
+    """Give log P(y_t = j | the m labels to either side of t, X), (K,), from all labellings and their scores."""
+    given = np.full_like(labels, -1)
+    given[max(0, t - order) : t + order + 1] = labels[max(0, t - order) : t + order + 1]
+    given[t] = -1
+    agrees = _agrees(paths, given)
+    n_labels = 1 + max(path[t] for path in paths)
+    at_t = np.array([path[t] for path in paths])
+    score = np.array([_log_sum(np.where(agrees & (at_t == j), path_score, -np.inf)) for j in range(n_labels)])
+    return score - _log_sum(score)
+
+
+def pseudo_log_likelihood(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    order: int,
+    end: NDArray[np.float64] | None = None,
+) -> float:
+    """Give Σ_t log P(y_t | the others, X) over the scored positions."""
+    paths, path_score = enumerate_chain(scores, table, order, end)
+    return float(
+        sum(conditional(paths, path_score, labels, t, order)[labels[t]] for t in scored_positions(labels, order))
+    )
+
+
+def _laws(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    order: int,
+    end: NDArray[np.float64] | None,
+) -> list[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
+    """Give (t, p_t (K,), which cells (c, k) of the rows t .. t+m are on if y_t = j (K, K, T, C)) of the scored t."""
+    n_labels, n_positions, _ = scores.shape
+    paths, path_score = enumerate_chain(scores, table, order, end)
+    found = []
+    for t in scored_positions(labels, order):
+        on = np.zeros((n_labels, n_labels, n_positions, n_labels**order))
+        for j in range(n_labels):
+            path = tuple(j if s == t else int(label) for s, label in enumerate(labels))
+            for s in range(t, min(t + order, n_positions - 1) + 1):
+                on[j, path[s], s, slot_of(path, s, n_labels, order)] = 1
+        found.append((t, np.exp(conditional(paths, path_score, labels, t, order)), on))
+    return found
+
+
+def pseudo_gradient(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    order: int,
+    end: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Give Σ_t Σ_j (I(j = y_t) − p_t(j)) for every cell (c, k) of a joint model, (K, T, K**m)."""
+    n_labels, n_positions, _ = scores.shape
+    total = np.zeros((n_labels, n_positions, n_labels**order))
+    for t, p, on in _laws(scores, table, labels, order, end):
+        total += np.tensordot(np.eye(n_labels)[labels[t]] - p, on, axes=1)
+    return total
+
+
+def pseudo_hessian(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    order: int,
+    factored: bool,
+    end: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Give minus the second derivative, the covariances of cells (factored: of labels) under the laws, in C order."""
+    n_labels, n_positions, _ = scores.shape
+    n_cells = n_labels * n_positions * (1 if factored else n_labels**order)
+    total = np.zeros((n_cells, n_cells))
+    for _, p, on in _laws(scores, table, labels, order, end):
+        flat = (on.sum(axis=3) if factored else on).reshape(n_labels, -1)
+        mean = p @ flat
+        total += (flat * p[:, None]).T @ flat - np.outer(mean, mean)
+    return total

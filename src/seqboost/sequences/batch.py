@@ -282,6 +282,10 @@ class SequenceBatch:
         """Say in words where a row lies: ``"sequence 3, position 7"``."""
         return self.origin.where(row)
 
+    def cut(self, offsets: NDArray[np.int64]) -> SequenceBatch:
+        """Return the same rows as other sequences, which begin at ``offsets``."""
+        return replace(self, offsets=offsets, origin=replace(self.origin, offsets=offsets))
+
     def with_schema(self, schema: BatchSchema) -> SequenceBatch:
         """Return the same data under another schema."""
         return replace(self, schema=schema)

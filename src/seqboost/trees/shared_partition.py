@@ -110,16 +110,14 @@ def find_leaves(
 @jit
 def _add_values(
     leaf_of: NDArray[np.uint16],  # IN (n_rows, n_contexts)
-    value: NDArray[np.float32],  # IN (n_labels, n_leaves + 1), the last one 0
-    old: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
-    new: NDArray[np.float32],  # OUT (n_labels, n_rows, n_contexts)
+    value: NDArray[np.float32],  # IN (n_leaves + 1,) of one label, the last one 0
+    old: NDArray[np.float32],  # IN (n_rows, n_contexts)
+    new: NDArray[np.float32],  # OUT (n_rows, n_contexts)
 ) -> None:
-    """Write old scores plus the values of the leaves."""
-    for k in range(old.shape[0]):
-        of_label, before, after = value[k], old[k], new[k]
-        for i in range(leaf_of.shape[0]):
-            for c in range(leaf_of.shape[1]):
-                after[i, c] = before[i, c] + of_label[leaf_of[i, c]]
+    """Write a label's old scores plus the values of the leaves."""
+    for i in range(leaf_of.shape[0]):
+        for c in range(leaf_of.shape[1]):
+            new[i, c] = old[i, c] + value[leaf_of[i, c]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,4 +144,5 @@ class SharedPartition:
         """
         with_none = np.zeros((value.shape[1], value.shape[0] + 1), dtype=np.float32)
         with_none[:, :-1] = value.T
-        _add_values(self.leaf_of, with_none, old, new)
+        for of_label, before, after in zip(with_none, old, new, strict=True):
+            _add_values(self.leaf_of, of_label, before, after)

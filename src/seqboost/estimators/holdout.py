@@ -1,0 +1,69 @@
+"""What is held out for early stopping: whole sequences, or blocks of a few long ones.
+
+In a picture::
+
+    many sequences      ▓▓▓  ▓▓▓▓▓  ░░░░  ▓▓▓  ▓▓▓▓           ░ held out
+    few long ones       ▓▓▓▓▓▓▓▓▓▓▓▓▓░░░░▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.estimators.training import Labelled
+
+__all__ = ["ENOUGH_SEQUENCES", "SHORTEST_BLOCK", "has_blocks", "hold_out", "hold_out_blocks"]
+
+ENOUGH_SEQUENCES = 20
+"""With so many sequences, some of them are held out; with fewer, blocks of long ones."""
+
+# Neighbours of a held-out block are much like its ends; a block must be longer than that to say something new.
+SHORTEST_BLOCK = 100
+
+
+def hold_out(n_sequences: int, fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide whole sequences at random; return the training and the held-out ones, both in order."""
+    n_held = min(max(1, math.ceil(fraction * n_sequences)), n_sequences - 1)
+    shuffled = np.random.default_rng(seed).permutation(n_sequences)
+    return np.sort(shuffled[n_held:]), np.sort(shuffled[:n_held])
+
+
+def _block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where blocks begin: about ``ENOUGH_SEQUENCES`` of one length, none shorter than ``SHORTEST_BLOCK``."""
+    length = max(SHORTEST_BLOCK, offsets[-1] / ENOUGH_SEQUENCES)
+    cuts = [
+        np.linspace(start, stop, max(1, int((stop - start) / length)) + 1)[:-1].astype(np.int64)
+        for start, stop in zip(offsets[:-1], offsets[1:], strict=True)
+    ]
+    return np.append(np.concatenate(cuts), offsets[-1])
+
+
+def has_blocks(offsets: NDArray[np.int64]) -> bool:
+    """Tell whether the sequences are long enough for blocks to be held out."""
+    return bool(offsets[-1] >= ENOUGH_SEQUENCES * SHORTEST_BLOCK)
+
+
+def hold_out_blocks(labelled: Labelled, fraction: float, seed: int) -> tuple[Labelled, Labelled]:
+    """Hold out blocks of sequences; what lies between two of them stays one piece.
+
+    Examples
+    --------
+    >>> from seqboost.sequences import as_batch
+    >>> one = Labelled(as_batch([np.arange(2000.0)[:, None]]), np.zeros(2000, np.int32), np.ones(1))
+    >>> kept, held = hold_out_blocks(one, 0.1, seed=0)
+    >>> kept.batch.lengths, held.batch.lengths
+    (array([ 400, 1400]), array([100, 100]))
+    """
+    offsets = _block_offsets(labelled.batch.offsets)
+    kept, held = hold_out(len(offsets) - 1, fraction, seed)
+    is_kept = np.zeros(len(offsets), dtype=bool)
+    is_kept[kept] = True
+    begins = np.isin(offsets, labelled.batch.offsets)  # of a sequence, or the end
+    edge = begins | ~is_kept
+    edge[1:] |= ~is_kept[:-1]
+    pieces = labelled.cut(offsets[edge])
+    is_training = is_kept[edge][:-1]
+    return pieces.take(np.flatnonzero(is_training)), pieces.take(np.flatnonzero(~is_training))

@@ -1,0 +1,57 @@
+"""What every objective is told about labels and weights: checks, and messages that name the sequence at fault."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError, ParameterError
+from seqboost.objectives.curvature import COUNT, MIXING, NEWTON
+
+__all__ = ["ROUNDING", "check_labels", "class_offset", "curvature_code", "sequence_weights"]
+
+_CURVATURES = {"count": COUNT, "newton": NEWTON, "mixing": MIXING}
+
+ROUNDING = 1.0 + 1e-4
+"""Of float32 cells against the bounds of ``Derivatives``, which are exact in real numbers."""
+
+
+def curvature_code(curvature: str) -> int:
+    """Give COUNT, NEWTON or MIXING."""
+    if curvature not in _CURVATURES:
+        raise ParameterError(f"curvature must be one of 'mixing', 'newton' and 'count', got {curvature!r}")
+    return _CURVATURES[curvature]
+
+
+def check_labels(labels: NDArray[np.int32], offsets: NDArray[np.int64], n_labels: int) -> None:
+    """Raise if a label code is neither in 0..K-1 nor -1."""
+    bad = np.flatnonzero((labels < -1) | (labels >= n_labels))
+    if len(bad):
+        sequence = int(np.searchsorted(offsets, bad[0], side="right")) - 1
+        raise InputError(
+            f"label codes must be in 0..{n_labels - 1}, or -1 for unobserved; y[{sequence}] has "
+            f"{labels[bad[0]]} at position {bad[0] - offsets[sequence]}"
+        )
+
+
+def sequence_weights(weights: NDArray[np.float64] | None, n_sequences: int) -> NDArray[np.float64]:
+    """Give w of each sequence, 1 if there are none."""
+    if weights is None:
+        return np.ones(n_sequences)
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if weights.shape != (n_sequences,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise InputError(
+            f"sequence weights must be {n_sequences} finite numbers >= 0, one per sequence; got shape "
+            f"{weights.shape}" + (f" with a smallest value of {weights.min()}" if weights.size else "")
+        )
+    return weights
+
+
+def class_offset(weights: NDArray[np.float64] | None, n_labels: int) -> NDArray[np.float64]:
+    """Give −log v_k, what class weights add to the scores of training."""
+    if weights is None:
+        return np.zeros(n_labels)
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != (n_labels,) or not np.all(np.isfinite(weights)) or np.any(weights <= 0):
+        raise ParameterError(f"class weights must be {n_labels} finite numbers > 0, one per label; got {weights}")
+    return -np.log(weights)

@@ -1,0 +1,304 @@
+"""The pseudo-log-likelihood of the observed labels, and its derivatives by the scores: no forward-backward.
+
+    PL = Σ_sequences w · Σ_t log P(y_t | all other labels, X)       P of the chain with scores F_t(c,k) − log v_k
+
+Letters as in ``likelihood``; S_t(j) is the local score of label j at t (``blankets``), and
+p_t(j) = exp S_t(j) / Σ_i exp S_t(i) the law of y_t given the other labels. Of the N·C·K cells F_s(c,k) only few have a
+part in PL: the cell (c_s, y_s) of the observed path, and those that differ from it in one place, y_s or one lag.
+
+    gradient   ∂PL/∂F_s(c,k) = w Σ_{(t,j) : cell (s,c,k) is in S_t(j)} (I(j = y_t) − p_t(j))
+
+A cell that differs from the path in one place is in S_t(j) of one t and one j; the cell of the path is in S_t(y_t) of
+t = s−m .. s. In a factored model F_s(c,k) = U_s(k) + A(c,k). Of the laws that see U_s only that of s itself depends on
+it, ∂PL/∂U_s(k) = w (I(k = y_s) − p_s(k)), and A has the gradients of its cells summed over positions.
+
+Curvature
+---------
+Minus the second derivative is H = Σ_t w · Cov_{p_t}, the covariances of the indicators of cells under the laws. Under
+p_t all cells of S_t(j) are on or off together: any two of them, of S_t(i) and S_t(j), have the covariance
+
+    Cov = p_t(j) (I(i = j) − p_t(i))                 so on the diagonal, newton:  h = w Σ_(t,j) p_t(j) (1 − p_t(j))
+
+Let n_t be the number of terms of S_t: m + 1, or fewer near the end of the sequence. Each cell of S_t(j) has covariances
+with n_t cells of S_t(j), p(1 − p) each, and with n_t cells of every S_t(i), i ≠ j, − p_t(j) p_t(i) each, whose sum is
+p(1 − p) times n_t again. So its absolute row sum is
+
+    mixing     h = w Σ_(t,j) 2 n_t p_t(j) (1 − p_t(j))          = Σ_cells |H|
+
+with equality, for nothing cancels: two cells that share more than one law are both on the path, where all covariances
+are positive. As 2|δ_i δ_j H_ij| <= |H_ij| (δ_i² + δ_j²), no step δ finds more curvature than Σ h δ², so
+steps G / H climb, as with the bound of ``curvature`` for the likelihood; but here no mixing rate comes in, for the laws
+of different positions are apart once the labels are given: n_t <= m + 1 takes the place of γ_t. Scores U_s(k) of a
+factored model have one term, n_t = 1. The table's bound is that of the cells (c,k) summed over positions: a step that
+is the same at all positions is one of the steps that it covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import run_tasks
+from seqboost.chain import ContextSpace, Potentials, sequence_chunks
+from seqboost.exceptions import ParameterError
+from seqboost.objectives import checks
+from seqboost.objectives.blankets import find_blankets
+from seqboost.objectives.conditionals import VALUES, Found, Sums, Targets, differentiate, fill_observed, nothing_found
+from seqboost.objectives.curvature import COUNT, MIXING, cell_bound, count_cells, count_table
+from seqboost.objectives.derivatives import Derivatives
+from seqboost.objectives.forbidden import raise_if_forbidden
+from seqboost.objectives.paths import observed_contexts, score_cells
+
+__all__ = ["PseudoLikelihood"]
+
+
+class PseudoLikelihood:
+    """Log of the probabilities of the observed labels, each given all the others.
+
+    The face of :class:`~seqboost.objectives.Likelihood`, at a fraction of its cost: a law over K labels at each
+    position instead of a sum over all labellings. Buffers are allocated once: what ``derivatives`` returns is
+    overwritten by its next call. Cells without a part in the pseudo-likelihood are zeroed once and never again, so do
+    not write to them.
+
+    Parameters
+    ----------
+    labels : ndarray of int32, shape (N,)
+        Label codes, -1 = unobserved; see Notes.
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Where each sequence starts.
+    n_labels, order : int
+        K and m.
+    joint : bool
+        Whether scores depend on the context (K, N, K**m) or not (K, N, 1), with a table to learn.
+    sequence_weights : ndarray of float64, shape (n_sequences,), optional
+        0 for held-out sequences: they get a pseudo-log-likelihood and correct labels, but no gradient.
+    class_weights : ndarray of float64, shape (K,), optional
+        v_k > 0: logit adjustments, as in ``Likelihood``.
+    curvature : {"mixing", "newton", "count"}, default="mixing"
+        What stands for the second derivative: its absolute row sums, which make steps safe, its diagonal, or the number
+        of examples.
+    end : ndarray of float64, shape (K,), optional
+        Score of closing a sequence with a label, -inf = forbidden.
+    classes : sequence, optional
+        Names of the labels, for messages.
+
+    Attributes
+    ----------
+    has_table : bool
+        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
+    n_observed : ndarray of int64, shape (n_sequences,)
+        Scored positions of each sequence: those whose own label and m labels to either side are observed.
+
+    Notes
+    -----
+    **Unobserved labels** are not summed over, which would take the forward-backward pass that this objective is there
+    to avoid. A position counts if its own label and those of its Markov blanket, m to either side, are observed. Others
+    are left out: they have no part in the sum, in ``n_correct`` and in ``n_observed``.
+
+    **Log-likelihoods** given here are pseudo-log-likelihoods, which are not comparable with those of ``Likelihood``. A
+    label is correct if it is the best one between the true labels around it.
+
+    References
+    ----------
+    Besag, J. (1977). Efficiency of pseudolikelihood estimation for simple Gaussian fields. Biometrika 64.
+
+    Dietterich, T. G., Ashenfelter, A. and Bulatov, Y. (2004). Training conditional random fields via gradient tree
+    boosting. ICML. (Section 3: the first rounds of boosting climb the pseudo-likelihood.)
+
+    Examples
+    --------
+    >>> labels, offsets = np.array([0, 1, 1], np.int32), np.array([0, 2, 3])
+    >>> objective = PseudoLikelihood(labels, offsets, n_labels=2, order=1, joint=True)
+    >>> found = objective.derivatives(np.zeros((2, 3, 2), np.float32), np.zeros((3, 2)))
+    >>> found.log_likelihood.round(3)
+    array([-1.386, -0.693])
+    >>> found.gradient[:, 1]                    # (0, 1) is observed: a half each from the laws of both positions
+    array([[-0.5,  0. ],
+           [ 1. , -0.5]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        labels: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        *,
+        n_labels: int,
+        order: int,
+        joint: bool,
+        sequence_weights: NDArray[np.float64] | None = None,
+        class_weights: NDArray[np.float64] | None = None,
+        curvature: str = "mixing",
+        end: NDArray[np.float64] | None = None,
+        classes: Sequence[object] | None = None,
+    ) -> None:
+        self._space = ContextSpace(n_labels, order)
+        self._labels = np.ascontiguousarray(labels, dtype=np.int32)
+        self._offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self._curvature = checks.curvature_code(curvature)
+        self._end = np.zeros(n_labels) if end is None else np.ascontiguousarray(end, dtype=np.float64)
+        self._classes = classes
+        checks.check_labels(self._labels, self._offsets, n_labels)
+        weights = checks.sequence_weights(sequence_weights, len(self._offsets) - 1)
+        self._offset = checks.class_offset(class_weights, n_labels)
+        self._n_slots = self._space.n_contexts if joint else 1
+        self.has_table = not joint and self._space.n_contexts > 1
+        self._blankets = find_blankets(self._labels, self._offsets, self._space, self._n_slots)
+        self._first_scored = np.searchsorted(self._blankets.rows, self._offsets)
+        self.n_observed: NDArray[np.int64] = np.diff(self._first_scored)
+        self._weights = np.where(self.n_observed > 0, weights, 0.0)
+        self._chunks = sequence_chunks(self._offsets)
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Make the buffers, and what stays the same from round to round."""
+        space, n_positions = self._space, len(self._labels)
+        lengths = np.diff(self._offsets)
+        shape = (space.n_labels, n_positions, self._n_slots)
+        self._row_weights = np.repeat(self._weights, lengths)
+        self._gradient, self._hessian = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
+        self._found = nothing_found(n_positions)
+        slot, extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
+        known = np.maximum(self._labels, 0)
+        self._path = score_cells(known, slot if self._n_slots > 1 else np.zeros_like(slot), self._n_slots)
+        n_sums = 2 * space.n_extended * space.n_labels if self.has_table else 0
+        self._means, self._variances = np.zeros((2, len(self._chunks), n_sums))
+        if self._curvature == COUNT:
+            begin = np.repeat(self._offsets[:-1], lengths)
+            context_type = np.minimum(np.arange(n_positions) - begin, space.order)
+            touched = np.where(self._n_laws(space.order + 1) > 0, self._row_weights, 0.0)
+            here = np.where(self._n_laws(1) > 0, self._row_weights, 0.0)
+            count_cells(space, touched if self._n_slots > 1 else here, context_type, self._hessian)
+            self._table_count = count_table(space, touched, context_type)
+        if self.has_table:
+            # Every law that sees row s holds the cell of the path there.
+            self._observed = np.zeros((space.n_extended, space.n_labels))
+            np.add.at(self._observed, (extended, known), self._row_weights * self._n_laws(space.order + 1))
+
+    def _n_laws(self, n_terms: int) -> NDArray[np.int64]:
+        """Count the scored positions among s − n_terms + 1 .. s of the same sequence, for each row s."""
+        row = np.arange(len(self._labels))
+        begin = np.repeat(self._offsets[:-1], np.diff(self._offsets))
+        scored = np.zeros(len(row) + 1, dtype=np.int64)
+        scored[self._blankets.rows + 1] = 1
+        before = np.cumsum(scored)
+        counts: NDArray[np.int64] = before[row + 1] - before[np.maximum(begin, row - n_terms + 1)]
+        return counts
+
+    def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
+        """Give gradient and curvature at these scores.
+
+        Parameters
+        ----------
+        scores : ndarray of float32, shape (K, N, C)
+            Scores of the trees.
+        table : ndarray of float64, shape (E, K)
+            Baseline or transition scores, -inf = forbidden.
+        n_threads : int, default=1
+            Threads over chunks of sequences. The answer is the same, bit for bit, for any number.
+
+        Returns
+        -------
+        Derivatives
+
+        Raises
+        ------
+        InputError
+            If the labels of a sequence break a forbidden transition.
+        """
+        sums = self._run(scores, table, self._found, self._curvature, n_threads)
+        table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
+        gradient_bound, hessian_bound = self._bounds()
+        return Derivatives(
+            gradient=self._gradient,
+            hessian=self._hessian,
+            table_gradient=table_gradient,
+            table_hessian=table_hessian,
+            log_likelihood=sums.log_prob,
+            n_correct=sums.n_correct,
+            n_observed=self.n_observed,
+            gradient_bound=gradient_bound,
+            hessian_bound=hessian_bound,
+            caution=1.0,
+        )
+
+    def log_likelihood(
+        self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Give Σ_t log P(y_t | all other labels, X) of each sequence, unweighted, without derivatives.
+
+        Leaves what ``derivatives`` returned untouched.
+
+        Parameters
+        ----------
+        scores, table, n_threads
+            As in ``derivatives``.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_sequences,)
+        """
+        return self._run(scores, table, nothing_found(len(self._labels)), VALUES, n_threads).log_prob
+
+    def _run(
+        self, scores: NDArray[np.float32], table: NDArray[np.float64], found: Found, curvature: int, n_threads: int
+    ) -> Sums:
+        """Work through all chunks; complain if labels are impossible."""
+        if scores.shape != self._gradient.shape:
+            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
+        potentials = Potentials(scores, table + self._offset, self._offsets, self._space.order, self._end)
+        tables = np.concatenate([potentials.table.reshape(-1), potentials.table.T.reshape(-1)])
+        n_sequences = len(self._offsets) - 1
+        sums = Sums(np.empty(n_sequences), np.empty(n_sequences, dtype=np.int64))
+        tasks = [(potentials, tables, found, sums, curvature, chunk) for chunk in range(len(self._chunks))]
+        run_tasks(self._run_chunk, tasks, n_threads)
+        if not np.all(np.isfinite(sums.log_prob)):
+            raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+        return sums
+
+    def _run_chunk(
+        self, p: Potentials, tables: NDArray[np.float64], found: Found, sums: Sums, curvature: int, chunk: int
+    ) -> None:
+        """Fill the rows of one chunk of sequences."""
+        first, last = self._chunks[chunk]
+        means, variances = self._means[chunk], self._variances[chunk]
+        if curvature != VALUES:
+            means[:], variances[:] = 0.0, 0.0
+        targets = Targets(self._gradient.reshape(-1), self._hessian.reshape(-1), means, variances)
+        scored = (int(self._first_scored[first]), int(self._first_scored[last]), curvature)
+        differentiate(p.scores.reshape(-1), tables, p.end, self._row_weights, self._blankets, found, targets, scored)
+        setting = (first, last, len(self._blankets.score_steps), curvature)
+        fill_observed(self._offsets, self._row_weights, self._path, found, targets, sums, setting)
+
+    def _table_derivatives(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Add up what the chunks left, in the order of chunks."""
+        gradient = self._observed - self._folded(self._means)
+        if self._curvature == COUNT:
+            return gradient, self._table_count.copy()
+        return gradient, self._folded(self._variances)
+
+    def _folded(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the sums of all chunks, those of the transposed table added to those of the table, (E, K)."""
+        shape = (self._space.n_extended, self._space.n_labels)
+        straight, turned = sums.sum(axis=0).reshape(2, -1)
+        folded: NDArray[np.float64] = straight.reshape(shape) + turned.reshape(shape[::-1]).T
+        return folded
+
+    def _bounds(self) -> tuple[float, float]:
+        """Bound Σ_c |Δ| and Σ_c hessian over labels and positions.
+
+        A label other than y_s has one cell at row s, (c_s, k), of the law of s: |Δ| <= 1, p(1 − p) <= 1/4. Label y_s
+        has that much from the law of s, and from each of the m laws before it no more than
+
+            Σ_j |I(j = y_t) − p_t(j)| = 2 (1 − p_t(y_t)) <= 2,          Σ_j p_t(j) (1 − p_t(j)) <= 1 − 1/K
+        """
+        largest = float(self._weights.max(initial=0.0))
+        lags = len(self._blankets.score_steps) - 1
+        gradient_bound = (1.0 + 2.0 * lags) * largest
+        if self._curvature == COUNT:
+            hessian_bound = self._n_slots * largest
+        else:
+            hessian_bound = (cell_bound(1) + lags * cell_bound(self._space.n_labels)) * largest
+            hessian_bound *= 2.0 * (lags + 1) if self._curvature == MIXING else 1.0
+        return gradient_bound * checks.ROUNDING, hessian_bound * checks.ROUNDING

@@ -1,0 +1,335 @@
+"""Samples, steps and directions of the literature: what they draw, where they lead, and that models agree with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from test_boosting_loop import Workshop
+from treecrf_data import all_equal, chains, small
+
+from seqboost.boosting import (
+    ConjugateEnsemble,
+    Everything,
+    Examples,
+    FixedStep,
+    Goss,
+    LineSearch,
+    Sequences,
+    Stratified,
+    Trimmed,
+    Uniform,
+    boost,
+)
+from seqboost.boosting import steps as steps_module
+from seqboost.exceptions import ParameterError
+
+BOTH = pytest.mark.parametrize("joint", [True, False])
+
+
+def cells(n=400, n_contexts=3, n_labels=3, n_held_out=20, seed=0):
+    """Return gradients, curvatures and what a sampler may know, for a chain of random labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(n_labels, n + n_held_out, p=[0.6, 0.3, 0.1]).astype(np.int32)
+    slot = np.append(0, labels[:-1]).astype(np.int32) if n_contexts > 1 else np.zeros(n + n_held_out, np.int32)
+    gradient = rng.normal(size=(n + n_held_out, n_contexts)).astype(np.float32)
+    hessian = rng.random((n + n_held_out, n_contexts)).astype(np.float32) + 0.1
+    examples = Examples(labels, slot, np.repeat(np.arange((n + n_held_out) // 10), 10), n, n + n_held_out)
+    return gradient, hessian, examples
+
+
+SAMPLERS = [
+    Everything(), Uniform(0.3), Sequences(0.3), Stratified(1, 3), Stratified(0.5, 0.5), Stratified(1, 2, by_label=True),
+    Stratified(balanced=True), Trimmed(below=0.5), Trimmed(share=0.2), Goss(), Goss(0.5, 0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n_contexts", [1, 3])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_a_sample_has_every_row_once_and_leaves_the_derivatives_alone(sampler, n_contexts):
+    gradient, hessian, examples = cells(n_contexts=n_contexts)
+    before = gradient.copy(), hessian.copy()
+    sample = sampler.draw(gradient, hessian, 1, examples, np.random.default_rng(0))
+    assert np.array_equal(gradient, before[0])
+    assert np.array_equal(hessian, before[1])
+    assert sample.rows.dtype == np.int32
+    assert sorted(sample.rows) == list(range(420))
+    fitted, others = sample.rows[: sample.n_fitted], sample.rows[sample.n_fitted :]
+    assert np.all(np.diff(fitted) > 0)
+    assert np.all(np.diff(others[:-20]) > 0)
+    assert others[-20:].tolist() == list(range(400, 420))  # validation rows ride along
+    again = sampler.draw(gradient, hessian, 1, examples, np.random.default_rng(0))
+    assert all(np.array_equal(a, b) for a, b in zip(sample, again, strict=True))
+    assert sample.gradient.dtype == sample.hessian.dtype == np.float32
+
+
+def taken(sample, examples, label):
+    """Return the numbers of positive and negative cells that weigh something in a sample."""
+    rows = sample.rows[: sample.n_fitted]
+    weighs = sample.hessian[rows] > 0
+    is_positive = np.zeros_like(weighs)
+    at = np.flatnonzero(examples.labels[rows] == label)
+    is_positive[at, examples.slot[rows[at]]] = True
+    return int((weighs & is_positive).sum()), int((weighs & ~is_positive).sum())
+
+
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_strata_have_the_sizes_of_the_scheme(label):
+    gradient, hessian, examples = cells(4000)
+    n_positive = int((examples.labels[:4000] == label).sum())
+    n_negative = 3 * 4000 - n_positive
+    rng = np.random.default_rng(1)
+    for text, positive, negative in (
+        ("1p/3n", n_positive, 3 * n_positive),
+        ("0.5p/0.5n", n_positive / 2, n_negative / 2),
+        ("1p/0.25n", n_positive, n_negative / 4),
+        ("1p/1n", n_positive, n_negative),
+    ):
+        found = taken(Stratified.parse(text).draw(gradient, hessian, label, examples, rng), examples, label)
+        assert found[0] == pytest.approx(positive, rel=0.12)
+        assert found[1] == pytest.approx(min(negative, n_negative), rel=0.12)
+
+
+def test_a_fitted_cell_keeps_its_derivatives():
+    gradient, hessian, examples = cells()
+    sample = Stratified(1, 3).draw(gradient, hessian, 2, examples, np.random.default_rng(0))
+    weighs = sample.hessian > 0
+    assert np.array_equal(sample.gradient[weighs], gradient[weighs])
+    assert np.array_equal(sample.hessian[weighs], hessian[weighs])
+    assert not sample.gradient[~weighs].any()
+
+
+def test_strata_by_label_draw_the_same_number_from_each():
+    gradient, hessian, examples = cells(20000)
+    sampler = Stratified(1, 2, by_label=True)
+    sample = sampler.draw(gradient, hessian, 2, examples, np.random.default_rng(0))
+    rows = sample.rows[: sample.n_fitted]
+    drawn = rows[(sample.hessian[rows] > 0).sum(axis=1) >= 2]  # positions whose negative cells were drawn
+    count = np.bincount(examples.labels[drawn], minlength=3)
+    assert count.max() < 1.4 * count.min()  # by chance: shares of 60, 30 and 10 % without it
+
+
+def test_balanced_examples_weigh_the_same():
+    gradient, _, examples = cells(2000)
+    ones = np.ones_like(gradient)
+    for label in range(3):
+        sample = Stratified(balanced=True).draw(gradient, ones, label, examples, np.random.default_rng(0))
+        assert sample.n_fitted == 2000
+        at = np.flatnonzero(examples.labels[:2000] == label)
+        positive = sample.hessian[at, examples.slot[at]].sum()
+        assert positive == pytest.approx(sample.hessian.sum() - positive, rel=1e-4)
+        assert sample.hessian.sum() == pytest.approx(3 * 2000, rel=1e-4)
+
+
+def test_a_label_without_examples_in_the_sample_gets_all():
+    gradient, hessian, examples = cells(50, seed=3)
+    examples = examples._replace(labels=np.zeros_like(examples.labels))
+    sample = Stratified(1, 3).draw(gradient, hessian, 2, examples, np.random.default_rng(0))
+    assert sample.n_fitted == 50
+
+
+def test_trimming_drops_small_gradients_only():
+    gradient, hessian, examples = cells(5000)
+    below = Trimmed(below=0.5).draw(gradient, hessian, 0, examples, np.random.default_rng(0))
+    kept = np.abs(gradient[:5000]) >= 0.5
+    assert np.array_equal(below.rows[: below.n_fitted], np.flatnonzero(kept.any(axis=1)))
+    assert np.array_equal(below.gradient[:5000], np.where(kept, gradient[:5000], 0))
+    share = Trimmed(share=0.2).draw(gradient, hessian, 0, examples, np.random.default_rng(0))
+    rows = share.rows[: share.n_fitted]
+    lost = 1 - np.abs(share.gradient[rows]).sum() / np.abs(gradient[:5000]).sum()
+    assert 0.19 < lost <= 0.2
+    largest_lost = np.abs(np.where(share.hessian[:5000] == 0, gradient[:5000], 0)).max()
+    assert largest_lost <= np.abs(share.gradient[share.hessian > 0]).min()
+
+
+def test_goss_is_right_on_average():
+    gradient, hessian, examples = cells(1000)
+    rng = np.random.default_rng(0)
+    influence = np.abs(gradient[:1000]).sum(axis=1)
+    top = set(np.argsort(influence)[-200:])
+    sums = []
+    for _ in range(300):
+        sample = Goss(0.2, 0.1).draw(gradient, hessian, 0, examples, rng)
+        rows = sample.rows[: sample.n_fitted]
+        assert top <= set(rows.tolist())
+        assert 240 < len(rows) < 360
+        sums.append((sample.gradient[rows].sum(), sample.hessian[rows].sum()))
+    expected = gradient[:1000].sum(), hessian[:1000].sum()
+    error = np.std(sums, axis=0) / np.sqrt(300)
+    assert np.all(np.abs(np.mean(sums, axis=0) - expected) < 4 * error)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Uniform(0), "rate of Uniform must be a number above 0 and at most 1, got 0"),
+        (lambda: Uniform(True), "rate of Uniform"),
+        (lambda: Sequences(1.5), "rate of Sequences"),
+        (lambda: Stratified(2, 1), "positive of Stratified must be a number above 0 and at most 1, got 2"),
+        (lambda: Stratified(1, -1), "negative of Stratified must be a number above 0, got -1"),
+        (lambda: Stratified.parse("3n/1p"), "such as '1p/3n' or '0.5p/0.5n', got '3n/1p'"),
+        (Trimmed, "either `below` or `share`"),
+        (lambda: Trimmed(0.1, 0.1), "either `below` or `share`"),
+        (lambda: Trimmed(share=2.0), "share of Trimmed"),
+        (lambda: Goss(0.7, 0.6), "must not exceed 1 together, got 0.7 and 0.6"),
+    ],
+)
+def test_absurd_samplers(make, message):
+    with pytest.raises(ParameterError, match=message):
+        make()
+
+
+@BOTH
+def test_line_search_comes_close_to_the_top(joint):
+    shop = Workshop(joint, learning_rate=0.3)
+    ensemble = shop.ensemble()
+    for _ in range(6):
+        boosted = shop.round(ensemble)
+        derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
+        before = shop.history.objective_value(derivatives)
+        found = LineSearch().take(ensemble, boosted, shop.objective, derivatives, shop.history, 1)
+        assert found.n_evaluations <= steps_module.MAX_EVALUATIONS + 1
+        top = shop.history.objective_value(found.derivatives)
+        values = []
+        for factor in (0.5, 0.7, 1.4, 2.0):
+            ensemble.repeat(boosted, found.step * factor)
+            values.append(shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum())
+        ensemble.repeat(boosted, found.step)
+        assert top >= max(values) - 0.05 * (top - before)
+        shop.history.step.append(found.step)
+
+
+@BOTH
+def test_the_slope_is_that_of_finite_differences(joint):
+    shop = Workshop(joint)
+    ensemble = shop.ensemble()
+    boosted = shop.round(ensemble)
+    derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
+    before = shop.history.objective_value(derivatives)
+    ensemble.add(boosted, 1.0)
+    slope = ensemble.slope(derivatives)
+    ensemble.repeat(boosted, 1e-3)
+    after = shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum()
+    assert (after - before) / 1e-3 == pytest.approx(slope, rel=2e-2)
+
+
+def test_shrinkage_goes_part_of_the_way():
+    steps = []
+    for shrinkage in (1.0, 0.25):
+        shop = Workshop(True)
+        ensemble = shop.ensemble()
+        boosted = shop.round(ensemble)
+        derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
+        steps.append(LineSearch(shrinkage).take(ensemble, boosted, shop.objective, derivatives, shop.history, 1).step)
+    assert steps[1] == pytest.approx(steps[0] / 4)
+
+
+@BOTH
+def test_conjugate_directions_are_combinations_of_all_trees(joint):
+    shop = Workshop(joint, learning_rate=0.2)
+    start = shop.ensemble()
+    n = len(shop.rows)
+    ensemble = ConjugateEnsemble(start.scores, start.table, 1, n_fitted=n)
+    outputs, tables, directions = [], [], [np.zeros_like(start.scores)]
+    scores, table = start.scores.copy(), start.table.copy()
+    table_direction = np.zeros_like(table)
+    for step in (1.0, 0.5, 2.0, 1.0, 0.7):
+        boosted = shop.round(ensemble)
+        output = np.zeros_like(scores)
+        boosted.write(boosted.bags, np.zeros_like(scores), output, 1)
+        beta = 0.0
+        if outputs:
+            beta = max(0.0, np.sum(output * (output - outputs[-1])) / np.sum(outputs[-1] ** 2))
+        directions.append(output + beta * directions[-1])
+        outputs.append(output)
+        table_direction = (0 if boosted.table_move is None else boosted.table_move) + beta * table_direction
+        scores, table = scores + step * directions[-1], table + step * table_direction
+        tables.append(table)
+        ensemble.add(boosted, 3.0)
+        ensemble.repeat(boosted, step)
+        assert ensemble.coefficients[-1] == pytest.approx(beta, rel=1e-4)
+        np.testing.assert_allclose(ensemble.scores, scores, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(ensemble.table, table, rtol=1e-6, atol=1e-9)
+    assert max(ensemble.coefficients) > 0  # or else this was the gradient all along
+    for n_rounds in (5, 3, 1, 0):  # the weights of the trees after any number of rounds
+        total = np.zeros_like(scores)
+        grown = [trees for bags in ensemble._rounds for trees in bags]
+        for trees, output, original in zip(ensemble.kept(n_rounds), outputs, grown, strict=False):
+            ratios = [t.value[0] / o.value[0] if o.value[0] else 0.0 for t, o in zip(trees, original, strict=True)]
+            total += np.array(ratios, dtype=np.float32)[:, None, None] * output
+        expected = np.zeros_like(scores)
+        for step, direction in zip(ensemble.steps[:n_rounds], directions[1:], strict=False):
+            expected += step * direction
+        np.testing.assert_allclose(total, expected, rtol=1e-3, atol=1e-4)
+
+
+METHODS = [
+    {"sampling": 0.5}, {"sampling": "1p/3n"}, {"sampling": "goss"}, {"sampling": "balanced"},
+    {"sampling": Trimmed(share=0.1)}, {"sampling": Sequences(0.5)}, {"step": "line_search"}, {"step": "fixed"},
+    {"direction": "conjugate"}, {"direction": "conjugate", "step": "line_search"}, {"n_bags": 3},
+    {"n_bags": 2, "direction": "conjugate"}, {"objective": "pseudo_likelihood"}, {"pseudo_likelihood_rounds": 3},
+    {"curvature": "newton", "step": "safe"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("potentials", ["joint", "factored"])
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_model_has_the_scores_of_training(method, potentials):
+    X, y = chains(24)
+    model = small(**method, potentials=potentials, max_iter=6).fit(X, y)
+    n_positions = sum(map(len, y))
+    if model.objective == "likelihood":
+        found = model.log_prob(X, y).sum() / n_positions
+        assert found == pytest.approx(model.history_["train_score"][-1], rel=1e-4)
+    assert len(model.history_["evaluations"]) == len(model.history_["train_score"])
+    assert model.history_["train_score"][-1] > model.history_["train_score"][-3]
+    other = clone(model).set_params(n_jobs=2).fit(X, y)
+    assert all_equal(other.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_early_stopping_keeps_the_best_round_of_every_method(method):
+    X, y = chains(60)
+    X_val, y_val = chains(20, seed=1)
+    model = small(**method, early_stopping=True, max_iter=40, n_iter_no_change=5, learning_rate=0.5)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    first = model.pseudo_likelihood_rounds
+    scores = model.history_["validation_score"]
+    assert model.best_iteration_ == first + int(np.argmax(scores[first:]))
+    if model.objective == "likelihood":
+        found = model.log_prob(X_val, y_val).sum() / sum(map(len, y_val))
+        assert found == pytest.approx(scores[model.best_iteration_], rel=1e-4)
+
+
+def test_a_sampled_model_starts_again_where_it_stopped():
+    X, y = chains(24)
+    method = {"sampling": "1p/3n", "n_bags": 2}
+    whole = small(**method, max_iter=6).fit(X, y)
+    parts = small(**method, max_iter=3, warm_start=True).fit(X, y)
+    parts.set_params(max_iter=6).fit(X, y)
+    assert all_equal(parts.predict_proba(X), whole.predict_proba(X))
+    assert parts.best_iteration_ == 6
+
+
+def test_pseudo_likelihood_rounds_are_followed_by_the_likelihood():
+    X, y = chains(24)
+    model = small(pseudo_likelihood_rounds=2, max_iter=5).fit(X, y)
+    only = small(objective="pseudo_likelihood", max_iter=2).fit(X, y)
+    assert model.history_["train_score"][:2] == only.history_["train_score"][:2]
+    first_two = only.log_prob(X, y).sum() / sum(map(len, y))  # round 2 is scored again by the likelihood
+    assert model.history_["train_score"][2] == pytest.approx(first_two, rel=1e-5)
+    all_rounds = small(pseudo_likelihood_rounds=9, max_iter=2).fit(X, y)
+    assert all_equal(all_rounds.predict_proba(X), only.predict_proba(X))
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "3n", True, [0.5], "uniform"])
+def test_sampling_must_be_something_that_is_known(value):
+    X, y = chains()
+    with pytest.raises(ParameterError, match="'sampling' parameter of TreeCRF must be None, a share above 0"):
+        small(sampling=value).fit(X, y)
+
+
+def test_fixed_steps_are_the_papers(monkeypatch):
+    shop = Workshop(True, learning_rate=1.0, curvature="count", l2=0.0)
+    boost(shop.task(5, step=FixedStep()), shop.ensemble(), shop.history)
+    assert shop.history.step[1:] == [1.0] * 5
