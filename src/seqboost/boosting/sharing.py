@@ -32,9 +32,11 @@ class SharedTreeFitter(TreeFitter):
         if isinstance(sampler, Everything):
             return [sampler.draw(gradient, hessian, -1, examples, np.random.default_rng(seeds[0]))]
         n_labels, n_rows, n_contexts = gradient.shape
-        flat = [np.moveaxis(cells, 0, 1).reshape(n_rows, n_labels * n_contexts) for cells in (gradient, hessian)]
-        drawn = sampler.draw(*flat, -1, examples, np.random.default_rng(seeds[0]))
-        if drawn.gradient is flat[0]:
+        shape = (n_rows, n_labels * n_contexts)
+        flat = np.moveaxis(gradient, 0, 1).reshape(shape)
+        flat_hessian = np.moveaxis(hessian, 0, 1).reshape(shape)
+        drawn = sampler.draw(flat, flat_hessian, -1, examples, np.random.default_rng(seeds[0]))
+        if drawn.gradient is flat:
             return [drawn._replace(gradient=gradient, hessian=hessian)]
         weighted = [cells.reshape(n_rows, n_labels, n_contexts) for cells in (drawn.gradient, drawn.hessian)]
         gradient, hessian = (np.ascontiguousarray(np.moveaxis(cells, 1, 0)) for cells in weighted)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from seqboost.chain.potentials import CHUNK_POSITIONS
 from seqboost.exceptions import MemoryLimitError
-from seqboost.trees.shared_buffers import histogram_slots
+from seqboost.trees.shared_buffers import MAX_DECIDING, histogram_slots
 
 __all__ = ["FitMemory", "available_bytes"]
 
@@ -105,8 +105,9 @@ class FitMemory:
 
     def _one_grower(self, slots: int, extended: int) -> int:
         """Return the bytes of shared trees: fixed-point vectors of cells, of rows, of kept histograms and contexts."""
-        vector = 8 * self.n_labels
-        n_kept = histogram_slots(self.n_cells, self.n_labels, self.max_leaf_nodes)
+        n_deciding = min(self.n_labels, MAX_DECIDING)
+        vector = 8 * n_deciding
+        n_kept = histogram_slots(self.n_cells, n_deciding, self.max_leaf_nodes)
         kept = n_kept * (self.n_cells * (vector + 4) + (extended * vector if slots > 1 else 0))
         return kept + self.n_rows * (vector * (slots + 2 if slots > 1 else 1) + 2 * slots + 8 * min(slots, 4))
 

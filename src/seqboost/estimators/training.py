@@ -40,7 +40,6 @@ from seqboost.trees import Limits, context_space
 __all__ = ["Labelled", "Settings", "Trained", "train"]
 
 
-
 @dataclass(frozen=True, eq=False)
 class Labelled:
     """Sequences with coded labels and weights."""

@@ -113,9 +113,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         half of the available memory is enough for it, factored otherwise.
     trees : {"per_label", "shared"}, default="per_label"
         What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
-        whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, but learns
-        less in a round: allow more rounds and more leaves. Its histograms take 8 · n_labels bytes a bin; at most 256 MB
-        of them are kept (two, if they are larger), and leaves without one are measured anew when they are split.
+        whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, and
+        labels learn from each other; it takes more rounds. With more than 32 labels, 32 are drawn for each tree to
+        decide on its splits. A histogram takes 8 bytes a bin and deciding label; at most 256 MB of them are kept (two,
+        if they are larger), and leaves without one are measured anew when they are split.
     decoding : {"posterior", "viterbi"}, default="posterior"
         What ``predict`` returns: at each position the most probable label, which makes the fewest errors, or the most
         probable labelling as a whole. With ``transitions``, posterior decoding keeps to the allowed ones.

@@ -185,7 +185,7 @@ class Forest:
         )
 
     def to_trees(self) -> list[list[Tree | None]]:
-        """Give all trees back as ``rounds[r][k]``, ``None`` where a label has no tree; shared ones: ``rounds[r][0]``."""
+        """Give all trees back as ``rounds[r][k]``, ``None`` where a label has no tree; or ``rounds[r][0]`` for all."""
         if self.is_shared:
             return [[self.tree(number)] for number in range(self.n_trees)]
         rounds: list[list[Tree | None]] = [[None] * self.n_labels for _ in range(self.n_rounds)]

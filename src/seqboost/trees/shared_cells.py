@@ -1,15 +1,19 @@
 """Derivatives of all labels for one shared tree: fixed-point vectors, label by label side by side.
 
-A tree for all K labels needs, of a cell (t, c), the vector of its K gradients and K curvatures, so derivatives are
-turned from label-major (K, N, C) to label-minor once a round::
+A tree for all K labels needs, of a cell (t, c), the vector of its gradients and curvatures, so derivatives are turned
+from label-major (K, N, C) to label-minor once a round::
 
-    cells[t, c] = [ q(Δ_1) … q(Δ_K) | q(h_1) … q(h_K) ]          int32, 2K numbers side by side
+    cells[t, c] = [ q(Δ_1) … q(Δ_D) | q(h_1) … q(h_D) ]          int32, 2D numbers side by side
 
     q(x) = x·2^a, rounded          a of each label: the largest with Σ_t Σ_c |x|·2^a < 2^30
 
 so that every sum over any rows and contexts fits an int32 as well. Sums are exact: they depend neither on the order of
 rows nor on threads, and *parent − child = sibling* holds to the bit. Each label has scales of its own, chosen by its
 sums: a rare label has small ones and is written finely.
+
+With many labels only D of them decide on the splits, others each round, drawn in proportion to Σ_t Σ_c |Δ| (a sketch of
+the outputs, after Iosipoi and Vakhrushev 2022, "SketchBoost: fast gradient boosted decision tree for multioutput
+problems"). All labels get values in the leaves.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from numpy.typing import NDArray
 from seqboost._jit import inner, jit, reassociating, run_tasks
 from seqboost.trees.space import Space
 
-__all__ = ["Units", "label_cells", "sum_contexts", "sum_row_contexts", "sum_rows"]
+__all__ = ["Units", "draw_labels", "label_cells", "sum_contexts", "sum_row_contexts", "sum_rows"]
 
 SUM_BITS = 30
 MAX_ROUNDED_CELLS = 1 << 29  # beyond that many cells, rounding up could carry a sum out of its bits
@@ -33,10 +37,15 @@ LABELS_AT_ONCE = 16
 
 
 class Units(NamedTuple):
-    """What a fixed-point one of each label stands for."""
+    """What a fixed-point one of each label stands for, and the same for the criterion.
+
+    With g and h in fixed point, G²/(H+λ) = weight·g²/(h+penalty).
+    """
 
     gradient: NDArray[np.float64]  # (n_labels,) 2^−a
     curvature: NDArray[np.float64]  # (n_labels,) 2^−b
+    weight: NDArray[np.float64]  # (n_labels,) 2^−2a / 2^−b
+    penalty: NDArray[np.float64]  # (n_labels,) λ / 2^−b
 
 
 @reassociating
@@ -66,12 +75,13 @@ def _quantise(
     hessian: NDArray[np.float32],  # IN (n_labels, n_rows * n_contexts)
     runs: NDArray[np.int64],  # IN (n_runs, 2)
     span: tuple[int, int],  # IN the cells to do, of those in runs
-    scale: NDArray[np.float32],  # IN (2, n_labels) 2^a and 2^b
+    labels: NDArray[np.int64],  # IN (n_deciding,)
+    scale: NDArray[np.float32],  # IN (2, n_deciding) 2^a and 2^b
     half: np.float32,  # IN ½, or 0 to round towards zero
-    cells: NDArray[np.int32],  # OUT (n_rows * n_contexts, 2 * n_labels)
+    cells: NDArray[np.int32],  # OUT (n_rows * n_contexts, 2 * n_deciding)
 ) -> None:
     """Write derivatives in fixed point, a few cells and labels at a time: both sides then stay in the cache."""
-    n_labels = gradient.shape[0]
+    n_labels = labels.size
     for r in range(runs.shape[0]):
         first, last = max(runs[r, 0], span[0]), min(runs[r, 1], span[1])
         for q0 in range(first, last, CELLS_AT_ONCE):
@@ -80,10 +90,10 @@ def _quantise(
                 for k in range(k0, min(k0 + LABELS_AT_ONCE, n_labels)):
                     a, b = scale[0, k], scale[1, k]
                     for q in range(np.uint64(q0), np.uint64(q1)):
-                        g = gradient[k, q] * a
+                        g = gradient[labels[k], q] * a
                         cells[q, k] = np.int32(g + (half if g >= 0 else -half))
                     for q in range(np.uint64(q0), np.uint64(q1)):
-                        cells[q, n_labels + k] = np.int32(hessian[k, q] * b + half)
+                        cells[q, n_labels + k] = np.int32(hessian[labels[k], q] * b + half)
 
 
 def label_cells(
@@ -91,10 +101,12 @@ def label_cells(
     hessian: NDArray[np.float32],
     rows: NDArray[np.int32],
     n_fitted: int,
+    lam: float,
     cells: NDArray[np.int32],
     n_threads: int,
-) -> Units:
-    """Write the derivatives of the fitted rows in fixed point; return what the numbers stand for.
+    seed: int = 0,
+) -> tuple[Units, NDArray[np.int64]]:
+    """Write the derivatives of the fitted rows in fixed point, for the labels that decide on splits.
 
     Parameters
     ----------
@@ -104,28 +116,56 @@ def label_cells(
         Positions; the first ``n_fitted`` are written.
     n_fitted : int
         Number of fitted positions.
-    cells : ndarray of int32 of shape (n_rows, n_contexts, 2 * n_labels)
+    lam : float
+        λ.
+    cells : ndarray of int32 of shape (n_rows, n_contexts, 2 * n_deciding)
         Written to.
     n_threads : int
         Number of threads.
+    seed : int, default=0
+        Seed of the labels drawn.
+
+    Returns
+    -------
+    units : Units
+        What the numbers stand for.
+    labels : ndarray of int64 of shape (n_deciding,)
+        The labels that decide, in rising order; all of them if there is room.
     """
     n_labels, n_rows, n_contexts = gradient.shape
     gradient, hessian = gradient.reshape(n_labels, -1), hessian.reshape(n_labels, -1)
-    fitted = np.sort(rows[:n_fitted]).astype(np.int64)
-    breaks = np.flatnonzero(np.diff(fitted) != 1)
-    starts, ends = np.append(fitted[:1], fitted[breaks + 1]), np.append(fitted[breaks], fitted[-1:]) + 1
-    runs = np.stack([starts, ends], axis=1) * n_contexts
+    runs = _runs(rows[:n_fitted]) * n_contexts
     sums = np.zeros((2, n_labels))
     blocks = [(k, min(k + LABELS_AT_ONCE, n_labels)) for k in range(0, n_labels, LABELS_AT_ONCE)]
     run_tasks(lambda a, b: _label_sums(gradient, hessian, runs, a, b, sums), blocks, n_threads)
-    exponent = [[SUM_BITS - _exponent(total) for total in part] for part in sums.tolist()]
+    labels = draw_labels(sums[0], cells.shape[2] // 2, seed)
+    exponent = [[SUM_BITS - _exponent(total) for total in part] for part in sums[:, labels].tolist()]
     scale = np.ldexp(1.0, exponent).astype(np.float32)
     half = np.float32(0.5 if n_fitted * n_contexts <= MAX_ROUNDED_CELLS else 0.0)
-    flat = cells.reshape(n_rows * n_contexts, 2 * n_labels)
+    flat = cells.reshape(n_rows * n_contexts, -1)
     spans = [((q, q + CELLS_PER_TASK),) for q in range(0, n_rows * n_contexts, CELLS_PER_TASK)]
-    run_tasks(lambda span: _quantise(gradient, hessian, runs, span, scale, half, flat), spans, n_threads)
+    run_tasks(lambda span: _quantise(gradient, hessian, runs, span, labels, scale, half, flat), spans, n_threads)
     unit = 1.0 / scale.astype(np.float64)
-    return Units(unit[0], unit[1])
+    return Units(unit[0], unit[1], unit[0] ** 2 / unit[1], lam / unit[1]), labels
+
+
+def draw_labels(influence: NDArray[np.float64], n_deciding: int, seed: int) -> NDArray[np.int64]:
+    """Draw labels without replacement, in proportion to their influence; return them in rising order.
+
+    The first arrivals of Poisson processes with these rates (Efraimidis and Spirakis 2006).
+    """
+    if n_deciding >= len(influence):
+        return np.arange(len(influence))
+    arrival = np.random.default_rng(seed).exponential(size=len(influence)) / np.maximum(influence, 1e-300)
+    return np.sort(np.argsort(arrival, kind="stable")[:n_deciding])
+
+
+def _runs(rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return first and last + 1 of the rows that follow one another, (n_runs, 2)."""
+    ordered = np.sort(rows).astype(np.int64)
+    breaks = np.flatnonzero(np.diff(ordered) != 1)
+    starts, ends = np.append(ordered[:1], ordered[breaks + 1]), np.append(ordered[breaks], ordered[-1:]) + 1
+    return np.stack([starts, ends], axis=1)
 
 
 def _exponent(x: float) -> int:

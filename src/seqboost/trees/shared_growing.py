@@ -8,9 +8,12 @@ leaves hold a value for each label, so that a round of boosting costs one growth
 
 Threads take blocks of features (:mod:`seqboost.trees.shared_search`).
 
-A histogram has 8K bytes a bin, so with many bins and labels not every leaf can keep its own. When no slot is free, the
-leaf with the smallest gain gives up its histogram and, should it be split after all, has it made anew. Sums are exact,
-so the tree is the same.
+With more than ``MAX_DECIDING`` labels, so many are drawn to decide on a tree's splits
+(:mod:`seqboost.trees.shared_cells`); the leaves hold values of all labels.
+
+A histogram has 8 bytes a bin and deciding label, so with many bins not every leaf can keep its own. When no slot is
+free, the leaf with the smallest gain gives up its histogram and, should it be split after all, has it made anew. Sums
+are exact, so the tree is the same.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from numpy.typing import NDArray
 from seqboost._jit import jit, run_tasks
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.shared_buffers import Buffers
+from seqboost.trees.shared_buffers import MAX_DECIDING, Buffers
 from seqboost.trees.shared_cells import Units, label_cells, sum_contexts, sum_row_contexts, sum_rows
-from seqboost.trees.shared_partition import SharedPartition, divide_rows, find_leaves, keep_rows
+from seqboost.trees.shared_partition import SharedPartition, divide_rows, find_leaves, keep_rows, sum_leaves
 from seqboost.trees.shared_search import Pair, search
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, LAG, Tree
@@ -36,6 +39,7 @@ __all__ = ["SharedGrower"]
 
 WORTH_A_THREAD = 100_000  # additions; fewer are done before another thread has woken
 CONTEXTS_PER_TASK = 8
+LABELS_PER_TASK = 34
 ROWS_PER_TASK = 1024
 NO_ROWS = np.empty(0, dtype=np.int32)
 
@@ -57,13 +61,23 @@ class SharedGrower:
         What a tree may do.
     n_threads : int, default=1
         Number of threads; the trees do not depend on it.
+    max_deciding : int, default=32
+        With more labels than these, so many are drawn for each tree to decide on its splits
+        (:mod:`seqboost.trees.shared_cells`).
     """
 
     def __init__(
-        self, dense: DenseColumns, sparse: SparseColumns, space: Space, limits: Limits, n_threads: int = 1
+        self,
+        dense: DenseColumns,
+        sparse: SparseColumns,
+        space: Space,
+        limits: Limits,
+        n_threads: int = 1,
+        max_deciding: int = MAX_DECIDING,
     ) -> None:
         self.dense, self.sparse, self.space, self.limits, self.n_threads = dense, sparse, space, limits, n_threads
-        self.buffers = Buffers(dense, sparse, space, limits, n_threads)
+        self.n_deciding = min(space.n_labels, max_deciding)
+        self.buffers = Buffers(dense, sparse, space, limits, self.n_deciding, n_threads)
 
     def grow(
         self,
@@ -87,7 +101,7 @@ class SharedGrower:
         leaf_value : callable
             From the leaves' sums of gradient and curvature, both (n_leaves, n_labels), to their values.
         seed : int, default=0
-            Seed of the features drawn at each node.
+            Seed of the labels that decide and of the features drawn at each node.
 
         Returns
         -------
@@ -95,11 +109,13 @@ class SharedGrower:
             Its ``value`` has shape (n_leaves, n_labels).
         partition : SharedPartition
         """
-        units = label_cells(gradient, hessian, rows, n_fitted, self.buffers.cells, self.n_threads)
-        self.buffers.random[0] = seed
+        lam, buffers = self.limits.l2_regularization, self.buffers
+        units, labels = label_cells(gradient, hessian, rows, n_fitted, lam, buffers.cells, self.n_threads, seed)
+        buffers.random[0] = seed
         growth = _Growth(self, units, rows, n_fitted)
         growth.run()
-        return growth.tree(leaf_value), growth.partition()
+        sums = growth.fixed_sums() if len(labels) == len(gradient) else growth.sums(gradient, hessian)
+        return growth.tree(leaf_value(*sums)), growth.partition()
 
 
 @dataclass(eq=False)
@@ -140,7 +156,7 @@ class _Growth:
         }
         root = _Leaf(
             0, 0, 0, rows.size, n_fitted, np.ones(self.space.type_of.size, dtype=np.bool_), self._types(0, n_fitted),
-            np.zeros(2 * self.space.n_labels, dtype=np.int32),
+            np.zeros(2 * grower.n_deciding, dtype=np.int32),
         )  # fmt: skip
         self.leaves = [root]
 
@@ -246,6 +262,8 @@ class _Growth:
 
     def _types(self, start: int, fitted: int) -> NDArray[np.int64]:
         """Count fitted positions by type."""
+        if self.space.base.size == 1:
+            return np.array([fitted], dtype=np.int64)
         rows = self.buffers.rows[start : start + fitted]
         return np.bincount(self.space.row_type[rows], minlength=self.space.base.size).astype(np.int64)
 
@@ -282,7 +300,7 @@ class _Growth:
 
     def _run(self, task: Callable[..., None], parts: list[tuple[Any, ...]], n_vectors: int) -> None:
         """Run tasks, on threads if they add so many vectors that it is worth while."""
-        is_worth = n_vectors * 2 * self.space.n_labels > WORTH_A_THREAD
+        is_worth = n_vectors * 2 * self.grower.n_deciding > WORTH_A_THREAD
         run_tasks(task, parts, self.grower.n_threads if is_worth else 1)
 
     def _take_slot(self, leaf: _Leaf, *kept: _Leaf | None) -> None:
@@ -336,9 +354,9 @@ class _Growth:
                     contexts[large.slot] -= contexts[small.slot]
         pair = self._pair(small, large, removed, (small in wanted, large in wanted), same_rows=same_rows)
         self._run_search(pair)
-        for q, leaf in enumerate((small, large)):
-            if leaf is not None:
-                self._keep_best(leaf, q)
+        self._keep_best(small, 0)
+        if large is not None:
+            self._keep_best(large, 1)
 
     def _pair(
         self,
@@ -371,12 +389,12 @@ class _Growth:
         grower, buffers = self.grower, self.buffers
         vectors = buffers.vectors if pair.by_row else buffers.node_vectors
 
-        def task(*task: int) -> None:
+        def task(number: int, first: int, last: int) -> None:
             scratch = buffers.scratch.get()
             try:
                 search(
-                    grower.dense, grower.sparse, self.space, grower.limits, self.units, buffers.blocks, task, pair,
-                    buffers.rows, vectors, buffers.sums, scratch, buffers.finds,
+                    grower.dense, grower.sparse, self.space, grower.limits, self.units, buffers.blocks,
+                    (number, first, last), pair, buffers.rows, vectors, buffers.sums, scratch, buffers.finds,
                 )  # fmt: skip
             finally:
                 buffers.scratch.put(scratch)
@@ -394,11 +412,29 @@ class _Growth:
         if leaf.gain <= 0:
             self._give_up(leaf)
 
-    def tree(self, leaf_value: LeafValue) -> Tree:
-        """Freeze the tree."""
-        splits, n_labels = self.splits, self.space.n_labels
-        total = np.array([leaf.total for leaf in self.leaves])
-        value = leaf_value(total[:, :n_labels] * self.units.gradient, total[:, n_labels:] * self.units.curvature)
+    def fixed_sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the leaves' sums of gradient and curvature, (n_leaves, n_labels), if all labels decide."""
+        total, n = np.array([leaf.total for leaf in self.leaves]), self.grower.n_deciding
+        return total[:, :n] * self.units.gradient, total[:, n:] * self.units.curvature
+
+    def sums(
+        self, gradient: NDArray[np.float32], hessian: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the leaves' sums of gradient and curvature, (n_leaves, n_labels), of any labels."""
+        start, fitted, mask = (
+            np.array([getattr(leaf, name) for leaf in self.leaves]) for name in ("start", "fitted", "mask")
+        )
+        sums = np.empty((2, len(self.leaves), len(gradient)))
+
+        def task(a: int, b: int) -> None:
+            sum_leaves(self.space, self.buffers.rows, start, fitted, mask, gradient, hessian, (a, b), sums)
+
+        run_tasks(task, _parts(0, len(gradient), LABELS_PER_TASK), self.grower.n_threads)
+        return sums[0], sums[1]
+
+    def tree(self, value: NDArray[np.float64]) -> Tree:
+        """Freeze the tree, with the values of its leaves."""
+        splits = self.splits
         n_words = [len(words) for words in splits["words"]]
         return Tree(
             kind=np.array(splits["kind"], dtype=np.uint8),

@@ -40,9 +40,7 @@ def feature_blocks(dense: DenseColumns, sparse: SparseColumns, n_lags: int, byte
     ]
     for o in range(sparse.offset.size if n_slots else 0):
         shift, starts = n_dense_cells + o * n_slots, sparse.slot_start
-        blocks += [
-            (SPARSE, a, b, o, shift + int(starts[a]), shift + int(starts[b])) for a, b in _parts(starts, most)
-        ]
+        blocks += [(SPARSE, a, b, o, shift + int(starts[a]), shift + int(starts[b])) for a, b in _parts(starts, most)]
     blocks += [(LAG, lag, lag + 1, 0, 0, 0) for lag in range(n_lags)]
     return np.array(blocks, dtype=np.int64).reshape(-1, N_BLOCK)
 

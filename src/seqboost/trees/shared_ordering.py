@@ -34,6 +34,7 @@ class Axes(NamedTuple):
     weight: NDArray[np.float64]  # (max_values,) w, then lengths of projections
     direction: NDArray[np.float64]  # (n_labels,) v
     spread: NDArray[np.float64]  # (n_labels,) √(H_k+λ)
+    inverse: NDArray[np.float64]  # (n_labels,) 1/√(H_k+λ), of a fixed-point gradient
     keys: NDArray[np.float64]  # (max_values,)
     order: NDArray[np.int64]  # (max_line,) the categories
 
@@ -55,17 +56,15 @@ def _curvature(
 def _pull(
     vector: NDArray[np.int32],  # IN (2 * n_labels,)
     node: NDArray[np.int32],  # IN (2 * n_labels,)
-    units: Units,
     share: float,  # IN w_b
-    spread: NDArray[np.float64],  # IN (n_labels,)
+    inverse: NDArray[np.float64],  # IN (n_labels,)
     pull: NDArray[np.float64],  # OUT (n_labels,) x_b
 ) -> float:
     """Write how a category pulls the labels; return Σ_k x_bk²."""
     total = 0.0
     scale = 1.0 / np.sqrt(share) if share > 0 else 0.0
     for k in range(pull.size):
-        wide = max(spread[k], 1e-150)
-        x = scale * (vector[k] - share * node[k]) * units.gradient[k] / wide
+        x = scale * inverse[k] * (vector[k] - share * node[k])
         pull[k] = x
         total += x * x
     return total
@@ -87,15 +86,14 @@ def _dot(
 def _key(
     vector: NDArray[np.int32],  # IN (2 * n_labels,)
     units: Units,
-    direction: NDArray[np.float64],  # IN (n_labels,) v_k·√(H_k+λ)
-    lam: float,  # IN λ
+    direction: NDArray[np.float64],  # IN (n_labels,) v_k·√(H_k+λ), of fixed-point g/h
 ) -> float:
     """Return Σ_k v_k·√(H_k+λ)·G_bk/(H_bk+λ)."""
     total = 0.0
     n_labels = direction.size
     for k in range(n_labels):
-        h = vector[n_labels + k] * units.curvature[k] + lam
-        total += direction[k] * (vector[k] * units.gradient[k]) / max(h, 1e-300)
+        h = vector[n_labels + k] + units.penalty[k]
+        total += direction[k] * vector[k] / max(h, 1e-300)
     return total
 
 
@@ -153,18 +151,19 @@ def order_vectors(
         return n
     for k in range(n_labels):
         axes.spread[k] = np.sqrt(max(node[n_labels + k] * units.curvature[k] + lam, 0.0))
+        axes.inverse[k] = units.gradient[k] / max(axes.spread[k], 1e-150)
     whole = _curvature(node, units)
     longest, length = int64(0), -1.0
     for r in range(n):
         cell = start + order[r]
         share = _curvature(sums[cell], units) / whole if whole > 0 else 0.0
-        found = _pull(sums[cell], node, units, share, axes.spread, axes.pull[r])
+        found = _pull(sums[cell], node, share, axes.inverse, axes.pull[r])
         if found > length:
             longest, length = int64(r), found
     _leading_direction(n, longest, axes)
     for k in range(n_labels):
-        axes.direction[k] *= axes.spread[k]
+        axes.direction[k] *= axes.spread[k] * (units.gradient[k] / units.curvature[k])
     for r in range(n):
-        keys[r] = _key(sums[start + order[r]], units, axes.direction, lam)
+        keys[r] = _key(sums[start + order[r]], units, axes.direction)
     sort(keys, order, n)
     return n

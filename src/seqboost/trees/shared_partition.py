@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost._jit import jit, reassociating
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE
 
-__all__ = ["SharedPartition", "divide_rows", "find_leaves", "keep_rows"]
+__all__ = ["SharedPartition", "divide_rows", "find_leaves", "keep_rows", "sum_leaves"]
 
 
 @jit
@@ -105,6 +105,40 @@ def find_leaves(
                     leaf_of[i, c] = leaf
             for c in range(space.n_contexts_of[j], leaf_of.shape[1]):
                 leaf_of[i, c] = n_leaves
+
+
+@reassociating
+def sum_leaves(
+    space: Space,
+    rows: NDArray[np.int32],  # IN positions, leaf by leaf
+    start: NDArray[np.int64],  # IN (n_leaves,)
+    fitted: NDArray[np.int64],  # IN (n_leaves,)
+    mask: NDArray[np.bool_],  # IN (n_leaves, n_extended)
+    gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
+    hessian: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
+    labels: tuple[int, int],  # IN those to sum
+    sums: NDArray[np.float64],  # OUT (2, n_leaves, n_labels)
+) -> None:
+    """Sum the derivatives of some labels over the leaves."""
+    for k in range(labels[0], labels[1]):
+        for leaf in range(start.size):
+            g, h = 0.0, 0.0
+            if gradient.shape[2] == 1:  # no contexts to choose from
+                for p in range(start[leaf], start[leaf] + fitted[leaf]):
+                    g += float(gradient[k, rows[p], 0])
+                    h += float(hessian[k, rows[p], 0])
+                sums[0, leaf, k] = g
+                sums[1, leaf, k] = h
+                continue
+            for p in range(start[leaf], start[leaf] + fitted[leaf]):
+                i = rows[p]
+                j = space.row_type[i]
+                for c in range(space.n_contexts_of[j]):
+                    if mask[leaf, space.base[j] + c]:
+                        g += float(gradient[k, i, c])
+                        h += float(hessian[k, i, c])
+            sums[0, leaf, k] = g
+            sums[1, leaf, k] = h
 
 
 @jit

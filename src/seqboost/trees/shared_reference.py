@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from seqboost.trees import reference
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.reference import MIN_ROWS_OF_WIDE_CATEGORY, SMALLEST_GAIN, TIE, Example, ReferenceTree, Split, expand
+from seqboost.trees.reference import (
+    MIN_ROWS_OF_WIDE_CATEGORY,
+    SMALLEST_GAIN,
+    TIE,
+    Example,
+    ReferenceTree,
+    Split,
+    expand,
+)
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["expand_labels", "grow_shared_reference", "leading_order"]
@@ -89,10 +97,13 @@ def _best_split(
     for kind, place, divisions in _features(dense, sparse, limits, examples, drawn):
         sums = reference._Sums(examples, kind, place)
         for left in divisions:
-            (g_left, h_left, n_left), (g_right, h_right, n_right) = sums.sides(left)
+            sides: Any = sums.sides(left)
+            (g_left, h_left, n_left), (g_right, h_right, n_right) = sides
             if min(n_left, n_right) < limits.min_samples_leaf or min(np.sum(h_left), np.sum(h_right)) + lam <= 0:
                 continue
-            gain = side_gain(g_left, h_left, lam) + side_gain(g_right, h_right, lam) - side_gain(*whole, lam)
+            gain = (
+                side_gain(g_left, h_left, lam) + side_gain(g_right, h_right, lam) - side_gain(whole[0], whole[1], lam)
+            )
             if gain > (best_gain if best is None else best_gain * (1 + TIE)):
                 best_gain = gain
                 best = Split(gain, kind, place, left)

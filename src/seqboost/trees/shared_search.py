@@ -132,7 +132,7 @@ def _search_block(
 ) -> None:
     """Find the best split of one node among the features of a block."""
     slot, lam, alone = pair.slot[q], limits.l2_regularization, limits.one_against_rest
-    node = VectorNode(pair.total[q], int64(pair.n[q]), node_gain(pair.total[q], units, lam))
+    node = VectorNode(pair.total[q], int64(pair.n[q]), node_gain(pair.total[q], units))
     n_sparse, n_dense, kind = sparse.kind.size, dense.feature.size, block[SORT]
     cells, counts = sums.cells[slot], sums.counts[slot]
     if kind != LAG and node.n < 2 * limits.min_samples_leaf:
@@ -189,44 +189,50 @@ def _search_block(
             left = finds.left[number, q]
             finds.gain[number, q], finds.kind[number, q], finds.feature[number, q] = best, kind, feature
             left[: 256 if kind == DENSE else n_cells] = False
-            _write_line(cut, n, best_flags == FROM_TOP, is_alone, scratch.axes.order, left)
+            if ordered:
+                _write_categories(cut, n, best_flags == FROM_TOP, alone, scratch.axes.order, left)
+            else:
+                n_values = n_cells - 2 if kind == DENSE else n_cells
+                _write_below(cut, scratch.axes.order, n_values, sparse.absent_rank[f] if kind == SPARSE else 0, left)
             if kind == DENSE:
                 if not ordered:
-                    _write_gaps(cut, scratch.axes.order, left)
                     left[n_cells - 2] = (best_flags & MISSING_LEFT) != 0
                     left[n_cells - 1] = (best_flags & BOUNDARY_LEFT) != 0
                 _complete(counts, start, n_cells, node.n, ordered, left)
 
 
 @inner
-def _write_line(
-    cut: int,  # IN place on the line of the last value on the low side
+def _write_categories(
+    cut: int,  # IN place on the line of the last value on the left side
     n: int,  # IN length of the line
     from_top: bool,  # IN
     alone: bool,  # IN whether that value is alone there
     line: NDArray[np.int64],  # IN (max_line,)
     left: NDArray[np.bool_],  # OUT (max_values,) all False
 ) -> None:
-    """Write the low side of the line; if it holds "absent", which always goes right, the other side."""
-    absent_is_low = False
-    for r in range(cut + 1):
-        absent_is_low = absent_is_low or line[r] == ABSENT
-    for r in range(n):
-        is_low = r == cut if alone else r <= cut
-        v = line[n - 1 - r if from_top else r]
-        if v != ABSENT and is_low != absent_is_low:
-            left[v] = True
+    """Write the categories up to the cut."""
+    for r in range(cut if alone else 0, cut + 1):
+        left[line[n - 1 - r if from_top else r]] = True
 
 
 @inner
-def _write_gaps(
-    cut: int,  # IN
+def _write_below(
+    cut: int,  # IN place on the line of the last value on the low side
     line: NDArray[np.int64],  # IN (max_line,)
+    n_values: int,  # IN
+    absent_rank: int,  # IN
     left: NDArray[np.bool_],  # OUT (max_values,)
 ) -> None:
-    """Send numbers below the threshold left, whether the node holds them or not."""
-    for v in range(line[cut]):
-        left[v] = True
+    """Write the values up to the cut, whether the node holds them or not.
+
+    If "absent", which always goes right, is among them, those above the cut are written.
+    """
+    low_has_absent = False
+    for r in range(cut + 1):
+        low_has_absent = low_has_absent or line[r] == ABSENT
+    last = absent_rank - 1 if line[cut] == ABSENT else line[cut]
+    for v in range(n_values):
+        left[v] = (v <= last) != low_has_absent
 
 
 @inner

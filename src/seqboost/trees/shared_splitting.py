@@ -76,25 +76,22 @@ def split_gain(
     lam: float,  # IN λ
 ) -> float:
     """Return Σ_k G_lk²/(H_lk+λ) + G_rk²/(H_rk+λ), or −1 if a side has no curvature at all and λ is 0."""
-    n_labels = units.gradient.size
+    n_labels = units.weight.size
     total = 0.0
     if lam > 0.0:
         for k in range(n_labels):
-            g_left = left[k] * units.gradient[k]
-            g_right = (node[k] - left[k]) * units.gradient[k]
-            h_left = left[n_labels + k] * units.curvature[k] + lam
-            h_right = (node[n_labels + k] - left[n_labels + k]) * units.curvature[k] + lam
+            g_left, g_right = float(left[k]), float(node[k] - left[k])
+            h_left = left[n_labels + k] + units.penalty[k]
+            h_right = (node[n_labels + k] - left[n_labels + k]) + units.penalty[k]
             # one division in place of two
-            total += (g_left * g_left * h_right + g_right * g_right * h_left) / (h_left * h_right)
+            total += units.weight[k] * (g_left * g_left * h_right + g_right * g_right * h_left) / (h_left * h_right)
         return total
     all_left, all_right = 0.0, 0.0
     for k in range(n_labels):
-        g_left = left[k] * units.gradient[k]
-        g_right = (node[k] - left[k]) * units.gradient[k]
-        h_left = left[n_labels + k] * units.curvature[k]
-        h_right = (node[n_labels + k] - left[n_labels + k]) * units.curvature[k]
-        total += g_left * g_left / h_left if h_left > 0.0 else 0.0
-        total += g_right * g_right / h_right if h_right > 0.0 else 0.0
+        g_left, g_right = float(left[k]), float(node[k] - left[k])
+        h_left, h_right = float(left[n_labels + k]), float(node[n_labels + k] - left[n_labels + k])
+        total += units.weight[k] * g_left * g_left / h_left if h_left > 0.0 else 0.0
+        total += units.weight[k] * g_right * g_right / h_right if h_right > 0.0 else 0.0
         all_left += h_left
         all_right += h_right
     return total if all_left > 0.0 and all_right > 0.0 else -1.0
@@ -104,15 +101,13 @@ def split_gain(
 def node_gain(
     node: NDArray[np.int32],  # IN (2 * n_labels,)
     units: Units,
-    lam: float,  # IN λ
 ) -> float:
     """Return Σ_k G_k²/(H_k+λ)."""
-    n_labels = units.gradient.size
+    n_labels = units.weight.size
     total = 0.0
     for k in range(n_labels):
-        g = node[k] * units.gradient[k]
-        h = node[n_labels + k] * units.curvature[k] + lam
-        total += g * g / h if h > 0.0 else 0.0
+        g, h = float(node[k]), node[n_labels + k] + units.penalty[k]
+        total += units.weight[k] * g * g / h if h > 0.0 else 0.0
     return total
 
 
