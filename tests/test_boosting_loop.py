@@ -237,6 +237,7 @@ def test_a_round_that_only_harms_is_dropped_and_ends_the_training():
         """Trees that point downhill at every step."""
 
         value = shop.fitter.value
+        draw = shop.fitter.draw
 
         def fit(self, samples, seeds):
             trees, partitions = shop.fitter.fit(samples, seeds)

@@ -7,6 +7,7 @@ from seqboost.boosting.history import Callback, History, Progress, Stopping
 from seqboost.boosting.linear import LinearTask, linear_start
 from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
+from seqboost.boosting.sharing import SharedTreeFitter
 from seqboost.boosting.start import extended_contexts, history_table, label_table
 from seqboost.boosting.steps import FixedStep, LineSearch, SafeStep, Step
 
@@ -28,6 +29,7 @@ __all__ = [
     "SafeStep",
     "Sampler",
     "Sequences",
+    "SharedTreeFitter",
     "Step",
     "Stopping",
     "Stratified",

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
-from seqboost.boosting.sampling import Sample
+from seqboost.boosting.outputs import LabelOutputs, Outputs
+from seqboost.boosting.sampling import Examples, Sample, Sampler
 from seqboost.objectives import Derivatives
 from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
 from seqboost.trees.ahead import wait
@@ -26,13 +27,14 @@ Trees: TypeAlias = tuple[Tree, ...]
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round at full step: trees of all labels, with the partitions that give their outputs, and the table's move.
+    """One round at full step: trees of all labels, with what gives their outputs on the rows, and the table's move.
 
-    A round may have several *bags*: forests of one tree per label, whose average is the round.
+    A round may have several *bags*: forests of one tree per label, or of one tree for all labels, whose average is the
+    round.
     """
 
     bags: tuple[Trees, ...]
-    partitions: tuple[tuple[Partition, ...], ...]
+    outputs: tuple[tuple[Outputs, ...], ...]
     table_move: NDArray[np.float64] | None  # (E, K)
 
     def scaled(self, step: float) -> tuple[Trees, ...]:
@@ -57,9 +59,10 @@ class Round:
         n_threads: int,
     ) -> None:
         """Write ``old`` scores plus the outputs of this round's trees, with the values that they have in ``bags``."""
-        for trees, partitions in zip(bags, self.partitions, strict=True):
-            values = [tree.value for tree in trees]
-            run_tasks(Partition.add, list(zip(partitions, values, old, new, strict=True)), n_threads)
+        for trees, outputs in zip(bags, self.outputs, strict=True):
+            places = zip(trees, outputs, strict=True)
+            tasks = [task for tree, place in places for task in place.tasks(tree.value, old, new)]
+            run_tasks(lambda add, *arrays: add(*arrays), tasks, n_threads)
             old = new
 
 
@@ -102,16 +105,31 @@ class TreeFitter:
     ) -> None:
         self.limits, self.n_threads = limits, n_threads
         self.max_leaf_value, self.learning_rate = max_leaf_value, learning_rate
-        self._growers: SimpleQueue[TreeGrower] = SimpleQueue()
-        for _ in range(min(n_threads, space.n_labels)):
-            self._growers.put(TreeGrower(dense, sparse, space, limits))
+        self._make_growers(dense, sparse, space)
 
-    def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Partition, ...]]:
+    def _make_growers(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
+        """Allocate what trees are grown with."""
+        self._growers: SimpleQueue[TreeGrower] = SimpleQueue()
+        for _ in range(min(self.n_threads, space.n_labels)):
+            self._growers.put(TreeGrower(dense, sparse, space, self.limits))
+
+    def draw(
+        self, sampler: Sampler, derivatives: Derivatives, examples: Examples, seeds: Sequence[int]
+    ) -> list[Sample]:
+        """Draw what the trees of a round, or of one of its bags, are fitted to; a seed for each label."""
+        cells = zip(derivatives.gradient, derivatives.hessian, seeds, strict=True)
+        return [
+            sampler.draw(gradient, hessian, label, examples, np.random.default_rng(seed))
+            for label, (gradient, hessian, seed) in enumerate(cells)
+        ]
+
+    def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Outputs, ...]]:
         """Grow the trees of one round, or of one of its bags: a sample and a seed for each label."""
         wait()  # for the kernels of the first fit of all
         tasks = [(sample, seed) for sample, seed in zip(samples, seeds, strict=True)]
         grown = run_tasks(self._grow, tasks, self.n_threads)
-        return tuple(tree for tree, _ in grown), tuple(partition for _, partition in grown)
+        outputs = (LabelOutputs(partition, label) for label, (_, partition) in enumerate(grown))
+        return tuple(tree for tree, _ in grown), tuple(outputs)
 
     def _grow(self, sample: Sample, seed: int) -> tuple[Tree, Partition]:
         grower = self._growers.get()

@@ -131,14 +131,10 @@ def _grow(task: Boosting, derivatives: Derivatives, iteration: int) -> Round:
     bags = []
     for bag in range(task.n_bags):
         seeds = [_seed(task.seed, iteration, label, bag) for label in range(len(derivatives.gradient))]
-        cells = zip(derivatives.gradient, derivatives.hessian, strict=True)
-        samples = [
-            task.sampler.draw(gradient, hessian, label, task.examples, np.random.default_rng(seeds[label]))
-            for label, (gradient, hessian) in enumerate(cells)
-        ]
+        samples = task.fitter.draw(task.sampler, derivatives, task.examples, seeds)
         bags.append(task.fitter.fit(samples, seeds))
     return Round(
-        tuple(trees for trees, _ in bags), tuple(parts for _, parts in bags), _table_move(task.fitter, derivatives)
+        tuple(trees for trees, _ in bags), tuple(outputs for _, outputs in bags), _table_move(task.fitter, derivatives)
     )
 
 

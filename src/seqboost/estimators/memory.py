@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seqboost.chain.potentials import CHUNK_POSITIONS
 from seqboost.exceptions import MemoryLimitError
+from seqboost.trees.shared_buffers import MAX_DECIDING, histogram_slots
 
 __all__ = ["FitMemory", "available_bytes"]
 
@@ -65,6 +66,8 @@ class FitMemory:
         Histograms per grower, and growers.
     data_bytes : int
         The binned rows.
+    shared : bool
+        Whether one tree is grown for all labels.
     """
 
     n_rows: int
@@ -74,25 +77,39 @@ class FitMemory:
     max_leaf_nodes: int
     n_threads: int
     data_bytes: int
+    shared: bool = False
 
     def total(self, *, joint: bool) -> int:
         """Return an estimate of the bytes that a fit allocates."""
         contexts = self.n_labels**self.order
         slots = contexts if joint else 1
         cells = self.n_rows * self.n_labels * slots * BYTES_PER_CELL
-        partitions = self.n_rows * self.n_labels * 4 * min(slots, 4)
-        growers = min(self.n_threads, self.n_labels) * (
-            16 * self.n_cells * self.max_leaf_nodes + self.n_rows * (8 * slots + 12 * min(slots, 4) + 8)
-        )
         extended = contexts * 2 if self.order else 1  # at most: contexts near the start of a sequence are extra
+        growing = self._one_grower(slots, extended if joint else 1) if self.shared else self._growers(slots)
         table = 8 * extended * self.n_labels
         if joint:
             messages, tables = 0, 4 * table
-            growers += min(self.n_threads, self.n_labels) * 20 * extended * self.max_leaf_nodes
+            if not self.shared:
+                growing += min(self.n_threads, self.n_labels) * 20 * extended * self.max_leaf_nodes
         else:
             messages = 16 * self.n_rows * contexts
             tables = (8 + 2 * (1 + self.n_rows // CHUNK_POSITIONS)) * table
-        return int(OVERHEAD * (cells + partitions + growers + messages + tables + self.data_bytes))
+        return int(OVERHEAD * (cells + growing + messages + tables + self.data_bytes))
+
+    def _growers(self, slots: int) -> int:
+        """Return the bytes of trees of single labels: partitions, and a grower for each thread."""
+        partitions = self.n_rows * self.n_labels * 4 * min(slots, 4)
+        return partitions + min(self.n_threads, self.n_labels) * (
+            16 * self.n_cells * self.max_leaf_nodes + self.n_rows * (8 * slots + 12 * min(slots, 4) + 8)
+        )
+
+    def _one_grower(self, slots: int, extended: int) -> int:
+        """Return the bytes of shared trees: fixed-point vectors of cells, of rows, of kept histograms and contexts."""
+        n_deciding = min(self.n_labels, MAX_DECIDING)
+        vector = 8 * n_deciding
+        n_kept = histogram_slots(self.n_cells, n_deciding, self.max_leaf_nodes)
+        kept = n_kept * (self.n_cells * (vector + 4) + (extended * vector if slots > 1 else 0))
+        return kept + self.n_rows * (vector * (slots + 2 if slots > 1 else 1) + 2 * slots + 8 * min(slots, 4))
 
     def prefers_joint(self) -> bool:
         """Tell what ``potentials="auto"`` means: joint for few labels that fit comfortably."""

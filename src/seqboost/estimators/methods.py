@@ -38,7 +38,7 @@ from seqboost.estimators.parameters import Rule, real
 from seqboost.exceptions import ParameterError
 from seqboost.objectives import Likelihood, PseudoLikelihood
 
-__all__ = ["ensemble_maker", "objective_class", "sampler_of", "sampling_rule", "step_of"]
+__all__ = ["check_sampling", "ensemble_maker", "objective_class", "sampler_of", "sampling_rule", "step_of"]
 
 BAG_SHARE = 0.632  # of the positions in a bootstrap sample that are different ones
 
@@ -75,6 +75,15 @@ def sampler_of(sampling: Any, n_bags: int) -> Sampler:
     if real(0, 1, open_low=True)[0](sampling):
         return Uniform(float(sampling))
     raise ParameterError(f"sampling cannot be {sampling!r}")
+
+
+def check_sampling(sampling: Any, trees: str) -> None:
+    """Raise ParameterError if a sampler needs a label of its tree, and trees have none of their own."""
+    if trees == "shared" and isinstance(sampler_of(sampling, 1), Stratified):
+        raise ParameterError(
+            f"sampling={sampling!r} divides the examples into positive and negative ones of a tree's label, but with "
+            f"trees='shared' a tree is for all labels; use trees='per_label', or a share, 'goss' or another sampler"
+        )
 
 
 def step_of(step: str, curvature: str, learning_rate: float) -> Step:

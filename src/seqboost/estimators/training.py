@@ -17,6 +17,7 @@ from seqboost.boosting import (
     Examples,
     History,
     LinearTask,
+    SharedTreeFitter,
     Stopping,
     TreeFitter,
     boost,
@@ -41,7 +42,6 @@ from seqboost.trees import Limits, context_space
 from seqboost.trees.ahead import compile_beside
 
 __all__ = ["Labelled", "Settings", "Trained", "train"]
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +328,7 @@ def _choose_potentials(
     most_leaves = max(2, n_labels**order * binned.n_rows // settings["min_samples_leaf"])
     memory = FitMemory(
         binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
-        binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads),
+        binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads), settings["trees"] == "shared",
     )  # fmt: skip
     if contexts is not None:
         memory.check(joint=False)
@@ -374,7 +374,8 @@ def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings:
         one_against_rest=settings["categorical_splits"] == "one_vs_rest",
         n_drawn_features=n_features if max_features == 1.0 else max(1, math.ceil(max_features * n_features)),
     )
-    return TreeFitter(
+    fitter = SharedTreeFitter if settings["trees"] == "shared" else TreeFitter
+    return fitter(
         *tree_columns(binned), context_space(space.n_labels, space.order if joint else 0, binned.offsets), limits,
         max_leaf_value=MAX_LEAF_VALUE, learning_rate=settings["learning_rate"], n_threads=settings.n_threads,
     )  # fmt: skip

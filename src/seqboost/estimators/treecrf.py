@@ -14,7 +14,7 @@ from seqboost.boosting import Callback, Stopping
 from seqboost.boosting.callbacks import evaluations
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
-from seqboost.estimators.methods import sampling_rule
+from seqboost.estimators.methods import check_sampling, sampling_rule
 from seqboost.estimators.parameters import (
     check_parameters,
     check_unchanged,
@@ -38,8 +38,8 @@ MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
 LASTING = (
-    "order", "contexts", "potentials", "window", "max_bins", "categorical_features", "transitions", "class_weight",
-    "init",
+    "order", "contexts", "potentials", "trees", "window", "max_bins", "categorical_features", "transitions",
+    "class_weight", "init",
 )  # fmt: skip
 
 RULES = {
@@ -57,6 +57,7 @@ RULES = {
     "contexts": one_of("all", "seen"),
     "potentials": one_of("auto", "joint", "factored"),
     "init": one_of("labels", "linear"),
+    "trees": one_of("per_label", "shared"),
     "curvature": one_of("mixing", "newton", "count"),
     "objective": one_of("likelihood", "pseudo_likelihood"),
     "pseudo_likelihood_rounds": integer(0),
@@ -88,7 +89,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Factor on the values of leaves. The curvature "mixing" makes steps small by itself; with "newton" and "count"
         use 0.05 to 0.1.
     max_iter : int, default=500
-        Largest number of rounds; a round grows one tree per label.
+        Largest number of rounds; a round grows one tree per label, or one for all (``trees``).
     max_leaf_nodes : int, default=31
         Largest number of leaves of a tree.
     max_depth : int or None, default=None
@@ -122,6 +123,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Joint: trees see the labels before. Factored: trees see the window only and a table holds the scores of
         transitions; needs a fraction of memory and time when there are many labels. Auto: joint for up to 10 labels if
         half of the available memory is enough for it, factored otherwise.
+    trees : {"per_label", "shared"}, default="per_label"
+        What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
+        whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, and
+        labels learn from each other; it takes more rounds. With more than 32 labels, 32 are drawn for each tree to
+        decide on its splits. A histogram takes 8 bytes a bin and deciding label; at most 256 MB of them are kept (two,
+        if they are larger), and leaves without one are measured anew when they are split.
     decoding : {"posterior", "viterbi"}, default="posterior"
         What ``predict`` returns: at each position the most probable label, which makes the fewest errors, or the most
         probable labelling as a whole. With ``transitions``, posterior decoding keeps to the allowed ones.
@@ -245,6 +252,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         contexts: str = "all",
         potentials: str = "auto",
         init: str = "labels",
+        trees: str = "per_label",
         decoding: str = "posterior",
         curvature: str = "mixing",
         objective: str = "likelihood",
@@ -282,6 +290,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.contexts = contexts
         self.potentials = potentials
         self.init = init
+        self.trees = trees
         self.decoding = decoding
         self.curvature = curvature
         self.objective = objective
@@ -343,11 +352,13 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
         check_parameters("TreeCRF", parameters, RULES)
         check_contexts(parameters)
+        check_sampling(parameters["sampling"], parameters["trees"])
         callbacks = callback_list(callbacks)
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
         is_warm = self.warm_start and hasattr(self, "_trained")
         if is_warm:
-            check_unchanged("TreeCRF", self._lasting, parameters)
+            # models of older files do not name their kind of trees
+            check_unchanged("TreeCRF", {"trees": "per_label", **self._lasting}, parameters)
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
             training = self._labelled(X, y, sample_weight, is_warm)

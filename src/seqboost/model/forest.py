@@ -8,6 +8,9 @@ Trees stand in the order in which scoring adds them: by round, then by label::
               │
               └── splits split_start[t]:split_start[t+1], leaves leaf_start[t]:leaf_start[t+1];
                   left, right: numbers within the tree, as in `Tree`; word_start: within the forest
+
+A forest of shared trees has one tree for all labels in each round (label −1) and a row of K values for each leaf. A
+forest is of one kind or the other.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Forest:
     n_rounds : int
         Number of boosting rounds.
     tree_round, tree_label : ndarray of int32, shape (n_trees,)
-        Round and label of each tree, in increasing order of (round, label).
+        Round and label of each tree, in increasing order of (round, label); label −1: all labels.
     split_start, leaf_start : ndarray of int64, shape (n_trees + 1,)
         First split and first leaf of each tree.
     kind, feature, left, right, gain, n_rows : ndarray, shape (n_splits,)
@@ -48,7 +51,9 @@ class Forest:
         The left set of split ``i`` is ``words[word_start[i]:word_start[i + 1]]``.
     words : ndarray of uint64, shape (n_words,)
         The left sets.
-    value, leaf_rows : ndarray, shape (n_leaves,)
+    value : ndarray of float32, shape (n_leaves,) or (n_leaves, n_labels)
+        As in `Tree`.
+    leaf_rows : ndarray of int32, shape (n_leaves,)
         As in `Tree`.
     """
 
@@ -97,6 +102,11 @@ class Forest:
         return len(self.tree_label)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether each tree is one for all labels."""
+        return self.value.ndim == 2
+
+    @property
     def n_contexts(self) -> int:
         """Number of context slots C = K**m."""
         return int(self.n_labels**self.order)
@@ -108,18 +118,30 @@ class Forest:
         Parameters
         ----------
         rounds : sequence of sequences of Tree or None
-            ``rounds[r][k]`` is the tree of round r for label k; ``None``: this label got no tree.
+            ``rounds[r][k]`` is the tree of round r for label k; ``None``: this label got no tree. Or ``rounds[r][0]``
+            is the shared tree of round r.
         n_labels : int
-            Number of labels K; every round has so many entries.
+            Number of labels K; every round has so many entries, or one for all.
         order : int
             Markov order of a joint model, 0 for a factored one.
         """
+        is_shared = any(tree is not None and tree.value.ndim == 2 for row in rounds for tree in row)
         for r, trees_of_round in enumerate(rounds):
-            if len(trees_of_round) != n_labels:
+            if is_shared and not (len(trees_of_round) == 1 and _has_vectors(trees_of_round[0], n_labels)):
+                raise ValueError(
+                    f"round {r} is not one shared tree with a value for each of {n_labels} labels, but others are; a "
+                    f"forest cannot hold both kinds"
+                )
+            if not is_shared and len(trees_of_round) != n_labels:
                 raise ValueError(
                     f"round {r} has {len(trees_of_round)} trees, expected one (or None) for each of {n_labels} labels"
                 )
-        placed = [(r, k, tree) for r, row in enumerate(rounds) for k, tree in enumerate(row) if tree is not None]
+        placed = [
+            (r, -1 if is_shared else k, tree)
+            for r, row in enumerate(rounds)
+            for k, tree in enumerate(row)
+            if tree is not None
+        ]
         trees = [tree for _, _, tree in placed]
         n_words = np.concatenate([np.zeros(1, np.int64), *(np.diff(tree.word_start) for tree in trees)])
 
@@ -128,7 +150,8 @@ class Forest:
 
         def joined(name: str) -> NDArray[Any]:
             dtype = ARRAY_DTYPES[name]
-            parts = [np.zeros(0, dtype), *(getattr(tree, name) for tree in trees)]
+            nothing = (0, n_labels) if is_shared and name == "value" else 0
+            parts = [np.zeros(nothing, dtype), *(getattr(tree, name) for tree in trees)]
             return np.concatenate(parts).astype(dtype, copy=False)
 
         return cls(
@@ -162,7 +185,9 @@ class Forest:
         )
 
     def to_trees(self) -> list[list[Tree | None]]:
-        """Give all trees back as ``rounds[r][k]``, ``None`` where a label has no tree."""
+        """Give all trees back as ``rounds[r][k]``, ``None`` where a label has no tree; or ``rounds[r][0]`` for all."""
+        if self.is_shared:
+            return [[self.tree(number)] for number in range(self.n_trees)]
         rounds: list[list[Tree | None]] = [[None] * self.n_labels for _ in range(self.n_rounds)]
         for number, (r, k) in enumerate(zip(self.tree_round, self.tree_label, strict=True)):
             rounds[r][k] = self.tree(number)
@@ -171,6 +196,10 @@ class Forest:
     def extend(self, rounds: Sequence[Sequence[Tree | None]]) -> Forest:
         """Return a forest with further rounds at the end."""
         more = Forest.from_trees(rounds, self.n_labels, self.order)
+        if self.n_rounds == 0 or more.n_rounds == 0:
+            return more if self.n_rounds == 0 else self
+        if self.is_shared != more.is_shared:
+            raise ValueError("a forest cannot hold both shared trees and trees of single labels")
 
         def starts(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.int64]:
             return np.concatenate([ours, theirs[1:] + ours[-1]])
@@ -259,6 +288,10 @@ class Forest:
                     "a split of the forest holds a left set of another size than its sparse feature; "
                     "the forest and the features do not belong together, load the model anew"
                 )
+
+
+def _has_vectors(tree: Tree | None, n_labels: int) -> bool:
+    return tree is not None and tree.value.shape == (tree.n_leaves, n_labels)
 
 
 PER_SPLIT_OR_LEAF = ("kind", "feature", "left", "right", "gain", "n_rows", "words", "value", "leaf_rows")

@@ -28,7 +28,9 @@ def reference_scores(forest: Forest, binned: BinnedRows) -> NDArray[np.float32]:
                 lags = [c // n_labels**lag % n_labels if lag < j else n_labels for lag in range(order)]
                 for trees in rounds:
                     for k, tree in enumerate(trees):
-                        if tree is not None:
+                        if tree is not None and forest.is_shared:
+                            scores[:, i, c] += tree.value[_leaf(tree, binned, i, lags)]
+                        elif tree is not None:
                             scores[k, i, c] += tree.value[_leaf(tree, binned, i, lags)]
     return scores
 

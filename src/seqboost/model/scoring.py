@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
 from seqboost.model.quick import cut_by_slots, quick_scores
+from seqboost.model.shared import add_vectors, numbered_forest, rows_at_once
 from seqboost.model.tables import QuickTables, build_tables, choose_width
 from seqboost.model.traversal import (
     ContextArrays,
@@ -79,30 +81,50 @@ def forest_scores(
         scores[...] = start
     if n_rows == 0 or forest.n_trees == 0:
         return scores
-    rows = row_arrays(forest, binned)
     if "context" not in forest._cache:
         forest._cache["context"] = context_arrays(forest.n_labels, forest.order)
     context = forest._cache["context"]
-    spans = [(begin, min(begin + ROWS_PER_TASK, n_rows)) for begin in range(0, n_rows, ROWS_PER_TASK)]
-    tables = _tables(forest, method)
-    if tables is not None:
+    if forest.is_shared:
+        numbered, step = numbered_forest(forest), rows_at_once(forest)
+        rows, score = row_arrays(numbered, binned), _scorer(numbered, context, method)
 
         def task(begin: int, end: int) -> None:
-            _score_by_masks(tables, rows, context, (begin, end), scores)
+            part = {name: getattr(rows, name)[begin:end] for name in ("address", "row_type", "padded_row")}
+            leaf = np.zeros((forest.n_trees, end - begin, forest.n_contexts), dtype=np.float32)
+            score(rows._replace(**part), (0, end - begin), leaf)
+            totals = np.zeros((*leaf.shape[1:], forest.n_labels), dtype=np.float32)
+            add_vectors(
+                begin, leaf, part["row_type"], context.n_existing, forest.leaf_start, forest.value, totals, scores
+            )
 
     else:
-        arrays = forest_arrays(forest)
-        n_used = len(used_sparse(forest))
-        max_leaves = int(np.diff(forest.leaf_start).max())
+        rows, score, step = row_arrays(forest, binned), _scorer(forest, context, method), ROWS_PER_TASK
 
         def task(begin: int, end: int) -> None:
-            stamp = np.zeros(n_used, dtype=np.int64)
-            stack = np.zeros((max_leaves + 1, 3), dtype=np.int32)
-            order_of = np.zeros(forest.n_contexts, dtype=np.int32)
-            traverse((begin, end), TREES_PER_BLOCK, rows, arrays, context, stamp, stack, order_of, scores)
+            score(rows, (begin, end), scores)
 
-    run_tasks(task, spans, n_threads)
+    run_tasks(task, [(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)], n_threads)
     return scores
+
+
+def _scorer(
+    forest: Forest, context: ContextArrays, method: str
+) -> Callable[[RowArrays, tuple[int, int], NDArray[np.float32]], None]:
+    """Return the cheaper way to add the scores of a span of rows."""
+    tables = _tables(forest, method)
+    if tables is not None:
+        return lambda rows, span, scores: _score_by_masks(tables, rows, context, span, scores)
+    arrays = forest_arrays(forest)
+    n_used = len(used_sparse(forest))
+    max_leaves = int(np.diff(forest.leaf_start).max())
+
+    def walk(rows: RowArrays, span: tuple[int, int], scores: NDArray[np.float32]) -> None:
+        stamp = np.zeros(n_used, dtype=np.int64)
+        stack = np.zeros((max_leaves + 1, 3), dtype=np.int32)
+        order_of = np.zeros(forest.n_contexts, dtype=np.int32)
+        traverse(span, TREES_PER_BLOCK, rows, arrays, context, stamp, stack, order_of, scores)
+
+    return walk
 
 
 def _score_by_masks(

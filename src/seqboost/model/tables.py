@@ -228,9 +228,9 @@ def _lanes(forest: Forest, width: int) -> tuple[NDArray[np.int64], NDArray[np.in
     by_label = np.lexsort((tree, forest.tree_label, block))
     lane = np.empty_like(tree)
     lane[by_label] = tree  # blocks are full but for the last, so that places are lanes
-    key = (block * forest.n_labels + forest.tree_label)[by_label]
-    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    runs = np.stack([key[first] // forest.n_labels, key[first] % forest.n_labels, first])
+    block, label = block[by_label], forest.tree_label[by_label]
+    first = np.flatnonzero(np.concatenate([[True], (block[1:] != block[:-1]) | (label[1:] != label[:-1])]))
+    runs = np.stack([block[first], label[first], first])
     return lane, np.concatenate([runs, [[-1], [-1], [forest.n_trees]]], axis=1).astype(np.int64)
 
 

@@ -26,7 +26,8 @@ def check_forest(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None
     arrays : mapping of str to ndarray
         The arrays as read.
     dtypes : mapping of str to dtype
-        Expected arrays, all of one dimension, besides ``shape`` (n_labels, order, n_rounds).
+        Expected arrays, besides ``shape`` (n_labels, order, n_rounds). All are of one dimension, but ``value`` has two
+        in a forest of shared trees.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def check_forest(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None
         array = arrays.get(name)
         if not isinstance(array, np.ndarray):
             raise _error(f"the array {name!r} is missing")
-        if array.dtype != np.dtype(dtype) or array.ndim != 1:
+        if array.dtype != np.dtype(dtype) or array.ndim != (2 if name == "value" and array.ndim == 2 else 1):
             expected = f"one dimension of {np.dtype(dtype)}"
             raise _error(f"the array {name!r} has {array.ndim} dimension(s) of {array.dtype}, expected {expected}")
     _require(len(arrays["shape"]) == 3, "the shape does not hold three numbers")
@@ -57,7 +58,13 @@ def _check_extent(arrays: Arrays, n_labels: int, n_rounds: int) -> None:
     tree_round, tree_label = arrays["tree_round"].astype(np.int64), arrays["tree_label"].astype(np.int64)
     n_trees, n_splits, n_leaves = len(tree_label), len(arrays["kind"]), len(arrays["value"])
     _require(len(tree_round) == n_trees, "labels and rounds of the trees differ in number")
-    _require(bool(np.all((tree_label >= 0) & (tree_label < n_labels))), "a tree belongs to a label that does not exist")
+    if arrays["value"].ndim == 2:
+        _require(bool(np.all(tree_label == -1)), "a tree of one label has values for all")
+        _require(arrays["value"].shape[1] == n_labels, "a leaf does not have one value for each label")
+        _require(n_trees == n_rounds, "a round does not have one shared tree")
+    else:
+        exist = (tree_label >= 0) & (tree_label < n_labels)
+        _require(bool(np.all(exist)), "a tree belongs to a label that does not exist")
     _require(bool(np.all((tree_round >= 0) & (tree_round < n_rounds))), "a tree belongs to a round that does not exist")
     place = tree_round * n_labels + tree_label
     _require(bool((place[:-1] < place[1:]).all()), "the trees do not stand in the order of rounds and labels")

@@ -3,6 +3,8 @@
 from seqboost.trees.criterion import Limits
 from seqboost.trees.growing import Partition, TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.shared_growing import SharedGrower
+from seqboost.trees.shared_partition import SharedPartition
 from seqboost.trees.space import Space, context_space
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
 
@@ -13,6 +15,8 @@ __all__ = [
     "DenseColumns",
     "Limits",
     "Partition",
+    "SharedGrower",
+    "SharedPartition",
     "Space",
     "SparseColumns",
     "Tree",

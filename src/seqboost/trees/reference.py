@@ -181,11 +181,26 @@ def grow_reference(
     -------
     ReferenceTree
     """
+
+    def best(examples: list[Example], drawn: set[int] | None) -> Split | None:
+        return _best_split(dense, sparse, limits, examples, drawn)
+
+    return grow_with(best, dense, limits, examples, draw)
+
+
+def grow_with(
+    best_split: Callable[[list[Example], set[int] | None], Split | None],
+    dense: DenseColumns,
+    limits: Limits,
+    examples: list[Example],
+    draw: Callable[[], set[int]] | None,
+) -> ReferenceTree:
+    """Grow a tree as :func:`grow_reference` does, with another idea of the best split."""
     tree = ReferenceTree()
 
     def search(node: Node) -> Node:
         if node.depth < limits.max_depth:
-            node.split = _best_split(dense, sparse, limits, node.examples, None if draw is None else draw())
+            node.split = best_split(node.examples, None if draw is None else draw())
         return node
 
     nodes = [search(Node(examples, 0))]

@@ -35,8 +35,8 @@ class Tree:
     left, right : ndarray of int32, shape (n_splits,)
         Children: ``>= 0`` a split, ``< 0`` leaf number ``~child``. Split 0 is the root; without splits there is one
         leaf.
-    value : ndarray of float32, shape (n_leaves,)
-        Final values of the leaves, learning rate applied.
+    value : ndarray of float32, shape (n_leaves,) or (n_leaves, n_labels)
+        Final values of the leaves, learning rate applied; of a tree for all labels, a row of values for each leaf.
     gain : ndarray of float32, shape (n_splits,)
         Gain of each split.
     n_rows : ndarray of int32, shape (n_splits,)
