@@ -364,7 +364,8 @@ def _start(
 def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings: Settings) -> TreeFitter:
     layout = binned.layout
     n_features = layout.n_dense_features + layout.n_sparse_features
-    max_features = settings["max_features"]
+    of_tree = max(1, math.ceil(settings["max_features_per_tree"] * n_features))
+    of_node = max(1, math.ceil(settings["max_features"] * of_tree))
     limits = Limits(
         max_leaf_nodes=settings["max_leaf_nodes"],
         max_depth=settings["max_depth"] if settings["max_depth"] is not None else settings["max_leaf_nodes"],
@@ -372,7 +373,8 @@ def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings:
         l2_regularization=float(settings["l2_regularization"]),
         min_gain=float(settings["min_gain"]),
         one_against_rest=settings["categorical_splits"] == "one_vs_rest",
-        n_drawn_features=n_features if max_features == 1.0 else max(1, math.ceil(max_features * n_features)),
+        n_drawn_features=of_node,
+        n_tree_features=of_tree,
     )
     fitter = SharedTreeFitter if settings["trees"] == "shared" else TreeFitter
     return fitter(

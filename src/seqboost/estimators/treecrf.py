@@ -51,6 +51,7 @@ RULES = {
     "l2_regularization": real(0),
     "min_gain": real(0),
     "max_features": real(0, 1, open_low=True),
+    "max_features_per_tree": real(0, 1, open_low=True),
     "max_bins": integer(2, 255),
     "categorical_splits": one_of("subset", "one_vs_rest"),
     "order": integer(0, 8),
@@ -101,7 +102,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     min_gain : float, default=0.0
         A node is divided only if that gains more.
     max_features : float, default=1.0
-        Share of the window features that are drawn at random for each node.
+        Share of the window features that are drawn at random for each node, from those of its tree.
+    max_features_per_tree : float, default=1.0
+        Share of the window features that are drawn at random for each tree.
     max_bins : int, default=255
         Largest number of bins of a numeric column.
     categorical_features : None, list of columns or boolean mask, default=None
@@ -244,6 +247,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         l2_regularization: float = 10.0,
         min_gain: float = 0.0,
         max_features: float = 1.0,
+        max_features_per_tree: float = 1.0,
         max_bins: int = 255,
         categorical_features: Any = None,
         categorical_splits: str = "subset",
@@ -282,6 +286,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.l2_regularization = l2_regularization
         self.min_gain = min_gain
         self.max_features = max_features
+        self.max_features_per_tree = max_features_per_tree
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.categorical_splits = categorical_splits

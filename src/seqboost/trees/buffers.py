@@ -72,6 +72,7 @@ class Scratch(NamedTuple):
     ranks: Ranks
     left: NDArray[np.bool_]  # (max_values,)
     drawn: NDArray[np.bool_]  # (n_window_features,)
+    pool: NDArray[np.int64]  # (n_window_features,) those of the tree come first
     shuffled: NDArray[np.int64]  # (n_window_features,)
     random: NDArray[np.uint64]  # (1,) state of the generator
     goes_left: NDArray[np.bool_]  # (n_rows,)

@@ -48,6 +48,7 @@ class Limits(NamedTuple):
     min_gain: float
     one_against_rest: bool
     n_drawn_features: int  # window features drawn at each node; all of them if not smaller
+    n_tree_features: int = 2**31 - 1  # window features drawn for each tree, from which the nodes draw theirs
 
 
 class SplitRule(NamedTuple):

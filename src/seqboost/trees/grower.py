@@ -62,18 +62,32 @@ def _next_random(
 
 
 @inner
-def _draw_features(scratch: Scratch, n_drawn: int) -> None:
+def _draw_pool(scratch: Scratch, n_pool: int) -> None:
+    """Draw the window features that the nodes of a tree draw theirs from."""
+    pool = scratch.pool
+    for f in range(pool.size):
+        pool[f] = f  # what is drawn depends on the seed alone, not on the trees this grower grew before
+    if n_pool < pool.size:
+        for r in range(n_pool):
+            q = r + _next_random(scratch.random, pool.size - r)
+            pool[r], pool[q] = pool[q], pool[r]
+
+
+@inner
+def _draw_features(scratch: Scratch, n_drawn: int, n_pool: int) -> None:
     """Draw the window features that the next node may use (without replacement)."""
     drawn, shuffled = scratch.drawn, scratch.shuffled
-    n = drawn.size
-    if n_drawn >= n:
+    n = min(n_pool, drawn.size)
+    if n_drawn >= drawn.size and n == drawn.size:
         return
-    for f in range(n):
+    for f in range(drawn.size):
         drawn[f] = False
-        shuffled[f] = f  # what is drawn depends on the seed alone, not on the trees this grower grew before
-    for r in range(n_drawn):
-        q = r + _next_random(scratch.random, n - r)
-        shuffled[r], shuffled[q] = shuffled[q], shuffled[r]
+    for r in range(n):
+        shuffled[r] = scratch.pool[r]
+    for r in range(min(n_drawn, n)):
+        if n_drawn < n:
+            q = r + _next_random(scratch.random, n - r)
+            shuffled[r], shuffled[q] = shuffled[q], shuffled[r]
         drawn[shuffled[r]] = True
 
 
@@ -107,7 +121,7 @@ def _find(
     stored[0] = -1.0
     if state[leaf, DEPTH] >= limits.max_depth:
         return
-    _draw_features(scratch, limits.n_drawn_features)
+    _draw_features(scratch, limits.n_drawn_features, limits.n_tree_features)
     rule = best_split(
         dense, sparse, space, limits, scales, _node(state, leaf, limits, scales), leaves.histogram[slot],
         leaves.contexts[slot], leaves.mask[leaf], leaves.type_rows[leaf], scratch.drawn, scratch.ranks,
@@ -227,6 +241,7 @@ def grow_tree(
     """Grow a tree, or go on growing it; return False when the segments must be made longer before it can go on."""
     state, progress = leaves.state, leaves.progress
     if progress[N_LEAVES] == 0:
+        _draw_pool(scratch, limits.n_tree_features)
         _plant(dense, sparse, space, scales, planes, cells, sizes, segments, leaves, splits)
     while True:
         for q in range(NEWEST, NEWEST + 2):

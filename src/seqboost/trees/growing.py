@@ -172,6 +172,7 @@ class TreeGrower:
             ),
             left=np.zeros(max_values, dtype=np.bool_),
             drawn=np.ones(n_windowed, dtype=np.bool_),
+            pool=np.arange(n_windowed, dtype=np.int64),
             shuffled=np.arange(n_windowed, dtype=np.int64),
             random=np.zeros(1, dtype=np.uint64),
             goes_left=np.empty(n_rows, dtype=np.bool_),
@@ -204,7 +205,7 @@ class TreeGrower:
         leaf_value : callable
             From the leaves' sums of gradient and curvature to their values.
         seed : int, default=0
-            Seed of the features drawn at each node.
+            Seed of the features drawn for the tree and at each node.
 
         Returns
         -------
