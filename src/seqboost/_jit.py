@@ -14,7 +14,17 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.options import DefaultOptions
 
-__all__ = ["inlined", "inner", "is_cached", "jit", "lean", "reassociating", "run_tasks", "thread_count"]
+__all__ = [
+    "inlined",
+    "inner",
+    "inner_slicing",
+    "is_cached",
+    "jit",
+    "lean",
+    "reassociating",
+    "run_tasks",
+    "thread_count",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -41,6 +51,11 @@ def inner(function: F) -> F:
     :func:`lean` one. Tests reach it through a kernel of their own.
     """
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_REFERENCES)
+
+
+def inner_slicing(function: F) -> F:
+    """Compile a kernel that only other kernels call and that works on slices, whose references numba must count."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def reassociating(function: F) -> F:

@@ -143,15 +143,14 @@ def sum_leaves(
 
 @jit
 def _add_values(
-    leaf_of: NDArray[np.uint16],  # IN (n_rows, n_contexts)
+    leaf_of: NDArray[np.uint16],  # IN (n_cells,)
     value: NDArray[np.float32],  # IN (n_leaves + 1,) of one label, the last one 0
-    old: NDArray[np.float32],  # IN (n_rows, n_contexts)
-    new: NDArray[np.float32],  # OUT (n_rows, n_contexts)
+    old: NDArray[np.float32],  # IN (n_cells,)
+    new: NDArray[np.float32],  # OUT (n_cells,)
 ) -> None:
     """Write a label's old scores plus the values of the leaves."""
-    for i in range(leaf_of.shape[0]):
-        for c in range(leaf_of.shape[1]):
-            new[i, c] = old[i, c] + value[leaf_of[i, c]]
+    for q in range(leaf_of.size):
+        new[q] = old[q] + value[leaf_of[q]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,5 +177,6 @@ class SharedPartition:
         """
         with_none = np.zeros((value.shape[1], value.shape[0] + 1), dtype=np.float32)
         with_none[:, :-1] = value.T
+        leaf_of = self.leaf_of.reshape(-1)
         for of_label, before, after in zip(with_none, old, new, strict=True):
-            _add_values(self.leaf_of, of_label, before, after)
+            _add_values(leaf_of, of_label, before.reshape(-1), after.reshape(-1))
