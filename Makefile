@@ -5,7 +5,7 @@ PYTEST_ARGS ?= -n 2
 BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
-BENCHMARKS := accuracy trees_vs_lightgbm round_time prediction scaling startup jobs pseudo_likelihood shared_trees
+BENCHMARKS := accuracy linear_start trees_vs_lightgbm round_time prediction scaling startup jobs pseudo_likelihood training_methods shrinkage curvature defaults shared_trees
 
 .PHONY: demo test lint bench clean
 

@@ -48,7 +48,10 @@ ORDERS = ({"order": 1}, {"order": 2}, {"order": 3})
 NUMERIC = (0, 2, 5)
 TASKS: dict[str, Task] = {
     "protein": Task(
-        variants({"window": 5}, {}, *({**STRONG, **shape, **order} for shape in SHAPES for order in ORDERS)),
+        variants(
+            {"window": 5}, {}, *({**STRONG, **shape, **order} for shape in SHAPES for order in ORDERS),
+            {**STRONG, "potentials": "factored", "order": 3, "n_bags": 5},
+        ),
         (5,), crfsuite=(5,),
     ),
     "stress": Task(

@@ -19,7 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-__all__ = ["LOADERS", "POSITIONS", "Split", "crfsuite_attributes", "data_folder", "indicator_rows", "load"]
+__all__ = [
+    "LOADERS",
+    "POSITIONS",
+    "Split",
+    "crfsuite_attributes",
+    "data_folder",
+    "indicator_rows",
+    "load",
+    "word_attributes",
+]
 
 
 class Split(NamedTuple):
@@ -38,6 +47,7 @@ POSITIONS = {
     "stress": (7230, 7242),
     "nettalk": (7230, 7242),
     "conll2000": (211727, 47377),
+    "ncbi_disease": (136086, 24497),
     "rfid_activity": (None, 75128),
     "gesture_phase": (None, 9873),
     "occupancy": (8143, 12417),
@@ -129,6 +139,18 @@ def conll2000() -> list[Split]:
         sentences = [[line.split() for line in block.splitlines()] for block in blocks if block.strip()]
         tokens = [[(word, tag) for word, tag, _ in rows] for rows in sentences]
         return tokens, [np.array([row[2] for row in rows]) for rows in sentences]
+
+    return [Split(*read("train"), *read("test"))]
+
+
+def ncbi_disease() -> list[Split]:
+    """Sentences as lists of words, disease mentions in IOB2; the development part is left alone."""
+
+    def read(part: str) -> tuple[list[list[str]], list[np.ndarray]]:
+        blocks = (data_folder() / "ncbi_disease" / f"{part}.tsv").read_text(encoding="utf-8").split("\n\n")
+        sentences = [[line.split("\t") for line in block.splitlines()] for block in blocks if block.strip()]
+        words = [[row[0] for row in rows] for rows in sentences]
+        return words, [np.array([row[1] for row in rows]) for rows in sentences]
 
     return [Split(*read("train"), *read("test"))]
 
@@ -235,6 +257,34 @@ def crfsuite_attributes(sentence: list[tuple[str, str]]) -> list[list[str]]:
     return rows
 
 
+def word_attributes(sentence: list[str]) -> list[list[str]]:
+    """Return the usual attributes of words: themselves, their ends, their shape; those of neighbours; word pairs."""
+    described = []
+    for word in sentence:
+        shape = "".join("X" if c.isupper() else "x" if c.islower() else "9" if c.isdigit() else c for c in word)
+        short = "".join(c for i, c in enumerate(shape) if i == 0 or c != shape[i - 1])
+        low = word.lower()
+        described.append(
+            {
+                "w": word, "low": low, "shape": short, "suf2": low[-2:], "suf3": low[-3:], "suf4": low[-4:],
+                "pre2": low[:2], "pre3": low[:3], "pre4": low[:4],
+            }
+        )  # fmt: skip
+    rows = []
+    for t in range(len(sentence)):
+        row = []
+        for o in (-2, -1, 0, 1, 2):
+            if 0 <= t + o < len(sentence):
+                keys = described[t + o] if abs(o) < 2 else ("low", "shape", "suf3")
+                row += [f"{key}[{o}]={described[t + o][key]}" for key in keys]
+        for a, b in ((-1, 0), (0, 1)):
+            if t + a >= 0 and t + b < len(sentence):
+                row.append(f"low[{a}]|low[{b}]={described[t + a]['low']}|{described[t + b]['low']}")
+        row += ["__BOS__"] * (t == 0) + ["__EOS__"] * (t == len(sentence) - 1)
+        rows.append(row)
+    return rows
+
+
 def indicator_rows(
     train: list[list[list[str]]], test: list[list[list[str]]], min_count: int = 1
 ) -> tuple[list[sparse.csr_array], list[sparse.csr_array], list[str]]:
@@ -264,6 +314,7 @@ LOADERS: dict[str, Callable[[], list[Split]]] = {
     "hyphen": hyphen,
     "nettalk": nettalk,
     "conll2000": conll2000,
+    "ncbi_disease": ncbi_disease,
     "rfid_activity": rfid_activity,
     "gesture_phase": gesture_phase,
     "occupancy": occupancy,

@@ -333,3 +333,19 @@ def test_fixed_steps_are_the_papers(monkeypatch):
     shop = Workshop(True, learning_rate=1.0, curvature="count", l2=0.0)
     boost(shop.task(5, step=FixedStep()), shop.ensemble(), shop.history)
     assert shop.history.step[1:] == [1.0] * 5
+
+
+@pytest.mark.parametrize("trees", ["per_label", "shared"])
+def test_a_tree_uses_its_own_features_alone(trees):
+    X, y = chains(40, n_columns=8)
+    X = [x + np.arange(len(x))[:, None] * 0.1 for x in X]
+    common = {"potentials": "factored", "order": 0, "max_leaf_nodes": 12, "trees": trees, "max_iter": 6}
+    model = small(**common, max_features_per_tree=0.25).fit(X, y)
+    forest = model._trained.model.forest
+    used = [set(forest.tree(i).feature.tolist()) for i in range(forest.n_trees)]
+    assert max(map(len, used)) == 2
+    assert len(set.union(*used)) > 4  # other trees, other features
+    of_nodes = small(**common, max_features_per_tree=0.5, max_features=0.5).fit(X, y)._trained.model.forest
+    assert max(len(set(of_nodes.tree(i).feature.tolist())) for i in range(of_nodes.n_trees)) <= 4
+    whole = small(**common).fit(X, y)._trained.model.forest
+    assert max(len(set(whole.tree(i).feature.tolist())) for i in range(whole.n_trees)) > 4

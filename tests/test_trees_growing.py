@@ -264,7 +264,7 @@ def test_buffers_may_hold_garbage():
     grower = case.grower(limits)
     scratch = grower._scratch
     for array in (*grower._leaves, *grower._splits, *grower._segments, grower._cells, *scratch.ranks, scratch.left,
-                  scratch.goes_left, scratch.spare, scratch.inside, scratch.has):  # fmt: skip
+                  scratch.goes_left, *scratch.spare, scratch.chosen, scratch.has):  # fmt: skip
         array.fill(np.nan if array.dtype.kind == "f" else 99)
     again, _ = case.grow(grower=grower)
     assert same_tree(fresh, again)

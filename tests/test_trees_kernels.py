@@ -11,15 +11,16 @@ from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case, same_tree
 
 from seqboost.trees import fixedpoint, histogram, ordering, partition
 from seqboost.trees.buffers import FITTED, SIZE, SLOT, START, G, H
-from seqboost.trees.fixedpoint import ROW_BITS, Scales, choose_scales, quantise, totals
+from seqboost.trees.fixedpoint import HALF, ROW_BITS, Planes, Scales, choose_scales, totals
 
-add_contexts, row_sums = map(from_python, (fixedpoint.add_contexts, fixedpoint.row_sums))
-add_dense, add_sparse, clear, remove_counts, subtract, subtract_contexts = (
-    from_python(getattr(histogram, name))
-    for name in ("add_dense", "add_sparse", "clear", "remove_counts", "subtract", "subtract_contexts")
+add_contexts, quantise, row_sums, run_length = (
+    from_python(getattr(fixedpoint, name)) for name in ("add_contexts", "quantise", "row_sums", "run_length")
 )
-divide, keep_types, mark_dense, mark_sparse = (
-    from_python(getattr(partition, name)) for name in ("divide", "keep_types", "mark_dense", "mark_sparse")
+add_dense, add_sparse, clear, remove_counts, subtract = (
+    from_python(getattr(histogram, name)) for name in ("add_dense", "add_sparse", "clear", "remove_counts", "subtract")
+)
+divide, mark_dense, mark_sparse, share = (
+    from_python(getattr(partition, name)) for name in ("divide", "mark_dense", "mark_sparse", "share")
 )
 order_categories, sort = map(from_python, (ordering.order_categories, ordering.sort))
 
@@ -27,6 +28,16 @@ order_categories, sort = map(from_python, (ordering.order_categories, ordering.s
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+def packed(gradient, curvature):
+    """Both in one number, as cells and sums over contexts hold them."""
+    return (np.asarray(curvature, dtype=np.int64) << HALF) + np.asarray(gradient, dtype=np.int64)
+
+
+def unpacked(numbers):
+    gradient = np.asarray(numbers, dtype=np.int64).astype(np.int32).astype(np.int64)  # the lower half, with its sign
+    return gradient, (numbers - gradient) >> HALF
 
 
 def exact(gradient, curvature, rows, count_bits, cells_of, n_cells):
@@ -102,14 +113,44 @@ def test_quantise_rounds_to_the_nearest(rng, n_contexts):
     hessian = np.abs(rng.normal(size=(50, n_contexts))).astype(np.float32)
     gradient.flat[:4], hessian.flat[:4] = [0.0, 0.5, -0.5, 0.25], [0.0, 0.5, 1.5, 0.25]
     for a, b in ((1.0, 2.0**10), (2.0**10, 1.0), (2.0**20, 2.0**20), (2.0**-3, 2.0**-3)):
-        cells = np.full((50, 2 * n_contexts), 99, dtype=np.int32)
-        quantise(gradient, hessian, Scales(a, b, 7), cells)
-        halves = cells[:, :n_contexts], cells[:, n_contexts:]
-        for plane, scale, out in zip((gradient, hessian), (a, b), halves, strict=True):
-            exact_product = plane.astype(np.float64) * scale
+        cells = np.full((50, n_contexts), 99, dtype=np.int64)
+        planes = Planes(n_contexts, gradient.reshape(-1), hessian.reshape(-1), cells.reshape(-1))
+        quantise(planes, Scales(a, b, 7), 3, 0)
+        assert (cells == 99).all()
+        quantise(planes, Scales(a, b, 7), 0, 40)
+        assert (cells[40:] == 99).all()
+        for plane, scale, out in zip((gradient, hessian), (a, b), unpacked(cells[:40]), strict=True):
+            exact_product = plane[:40].astype(np.float64) * scale
             assert np.abs(out - exact_product).max() <= 0.5 + 2**-24 * np.abs(exact_product).max()
             if scale < 2**12:
                 assert np.array_equal(out, np.floor(exact_product + 0.5))
+
+
+def test_run_length():
+    rows = np.array([4, 5, 6, 8, 9, 3, 4], dtype=np.int32)
+    for last in range(1, len(rows) + 1):
+        for first in range(last):
+            n = run_length(rows, first, last)
+            part = rows[first:last]
+            assert part[:n].tolist() == list(range(part[0], part[0] + n))
+            assert n == len(part) or part[n] != part[0] + n
+
+
+@pytest.mark.parametrize("riding", [0.0, 0.1, 0.9])
+def test_only_fitted_rows_are_quantised(rng, riding):
+    """The root's sums, block by block, are those of its fitted rows; a tree on few rows does not pay for the others."""
+    case = random_case(0, lengths=(300, 1, 50, 2), n_riders=int(riding * 353))
+    grower = case.grower(LIMITS._replace(max_leaf_nodes=1))
+    grower._cells.fill(77)
+    case.grow(grower=grower)
+    fitted = case.rows[: case.n_fitted]
+    assert (grower._cells[case.rows[case.n_fitted :]] == 77).all()
+    assert grower._segments[1][: case.n_fitted].tolist() == grower._cells[fitted].sum(axis=1).tolist()
+    scales = choose_scales(*totals(case.gradient, case.hessian, case.rows, case.n_fitted), case.n_fitted)
+    for plane, scale, out in zip(
+        (case.gradient, case.hessian), scales[:2], unpacked(grower._cells[fitted]), strict=True
+    ):
+        assert np.allclose(out, plane[fitted].astype(np.float64) * scale, rtol=2**-23, atol=0.5)
 
 
 @pytest.mark.parametrize(("order", "n_labels"), [(0, 3), (1, 1), (1, 3), (2, 2)])
@@ -117,25 +158,25 @@ def test_sums_over_contexts_and_over_rows(rng, order, n_labels):
     case = random_case(0, order=order, n_labels=n_labels)
     space, n_rows = case.space, len(case.space.row_type)
     exists = case.hessian > 0
-    planes = [exists * rng.integers(-(2**20), 2**20, size=exists.shape).astype(np.int32) for _ in range(2)]
-    cells = np.concatenate(planes, axis=1)
-    mask = -rng.integers(0, 2, size=len(space.type_of)).astype(np.int32)
+    planes = [exists * rng.integers(low, 2**30 // n_labels**order, size=exists.shape) for low in (-(2**20), 0)]
+    cells = packed(*planes)
     rows = rng.permutation(n_rows).astype(np.int32)
-    sums = [np.full(n_rows, 77, dtype=np.int32) for _ in range(2)]
-    row_sums(cells, mask, space, rows, sums[0], sums[1], 3, n_rows - 2)
-    by_context = np.full((2, len(mask)), 77, dtype=np.int64)
-    inside = np.full(cells.shape[1], 77, dtype=np.int64)
-    add_contexts(cells, space, rows, 3, n_rows - 2, inside, by_context)
-    expected = np.zeros((2, len(mask)), dtype=np.int64)
-    for p, row in enumerate(rows):
-        j = space.row_type[row]
-        contexts = range(n_labels ** int(j))
-        for plane, found in zip(planes, sums, strict=True):
-            held = sum(int(plane[row, c]) for c in contexts if mask[space.base[j] + c])
-            assert found[p] == (held if 3 <= p < n_rows - 2 else 77)
-        for c in contexts if 3 <= p < n_rows - 2 else ():
-            expected[:, space.base[j] + c] += [plane[row, c] for plane in planes]
-    assert np.array_equal(by_context, expected)
+    for first, last in ((3, n_rows - 2), (0, n_rows), (5, 6), (7, 7)):
+        sums = np.full(n_rows, 77, dtype=np.int64)
+        row_sums(cells, rows, first, last, sums)
+        by_context = np.full((2, len(space.type_of)), 5, dtype=np.int64)
+        add_contexts(cells, space, rows, first, last, by_context)
+        expected = np.full((2, len(space.type_of)), 5, dtype=np.int64)
+        for p, row in enumerate(rows):
+            if not first <= p < last:
+                assert sums[p] == 77
+                continue
+            j = space.row_type[row]
+            contexts = range(n_labels ** int(j))
+            assert unpacked(sums[p : p + 1]) == tuple(sum(int(plane[row, c]) for c in contexts) for plane in planes)
+            for c in contexts:
+                expected[:, space.base[j] + c] += [plane[row, c] for plane in planes]
+        assert np.array_equal(by_context, expected)
 
 
 # --- histograms
@@ -150,8 +191,8 @@ def test_histograms_are_exact_sums(rng, seed):
     first, last = 4, len(rows) - 3
     histogram = np.full(2 * n_cells, -5, dtype=np.int64)
     clear(histogram)
-    add_dense(case.dense, rows, gradient, curvature, first, last, bits, histogram)
-    add_sparse(case.sparse, n_dense_cells, rows, gradient, curvature, first, last, bits, histogram)
+    add_dense(case.dense, rows, packed(gradient, curvature), first, last, bits, histogram)
+    add_sparse(case.sparse, n_dense_cells, rows, packed(gradient, curvature), first, last, bits, histogram)
     part = slice(first, last)
 
     def cells_of(row):
@@ -168,8 +209,8 @@ def test_parent_minus_child_is_the_sibling(rng):
     histograms = []
     for first, last in ((0, n), (0, cut), (cut, n)):
         histograms.append(np.zeros(2 * n_cells, dtype=np.int64))
-        add_dense(case.dense, rows, gradient, curvature, first, last, 7, histograms[-1])
-    subtract(histograms[0], histograms[1])
+        add_dense(case.dense, rows, packed(gradient, curvature), first, last, 7, histograms[-1])
+    subtract(histograms[0], histograms[1], -1)
     assert np.array_equal(histograms[0], histograms[2])
 
 
@@ -181,7 +222,7 @@ def test_histogram_does_not_depend_on_the_order_of_rows(rng):
     histograms = []
     for rows, gradient, curvature in (parts, tuple(part[shuffle] for part in parts)):
         histograms.append(np.zeros(2 * n_cells, dtype=np.int64))
-        add_dense(case.dense, rows, gradient, curvature, 0, len(rows), 7, histograms[-1])
+        add_dense(case.dense, rows, packed(gradient, curvature), 0, len(rows), 7, histograms[-1])
     assert np.array_equal(*histograms)
 
 
@@ -195,15 +236,15 @@ def test_sharing_out_contexts_keeps_counts(rng):
 
     def histogram_of(g, h, first=0):
         histogram = np.zeros(2 * n_cells, dtype=np.int64)
-        add_dense(case.dense, rows, g, h, first, n, bits, histogram)
-        add_sparse(case.sparse, n_dense_cells, rows, g, h, first, n, bits, histogram)
+        add_dense(case.dense, rows, packed(g, h), first, n, bits, histogram)
+        add_sparse(case.sparse, n_dense_cells, rows, packed(g, h), first, n, bits, histogram)
         return histogram
 
     # The first three rows have no context on the left: all they have goes right.
     for part, rest, total in zip(left, right, (gradient, curvature), strict=True):
         part[:3], rest[:3] = 0, total[:3]
     parent = histogram_of(gradient, curvature)
-    subtract_contexts(parent, histogram_of(*right), bits)
+    subtract(parent, histogram_of(*right), -(2**bits))
     for row in rows[:3]:
         remove_counts(case.dense, case.sparse, row, parent)
     assert np.array_equal(parent, histogram_of(*left, first=3))
@@ -227,7 +268,7 @@ def test_histograms_of_finished_leaves(order, n_labels):
 
 def check_leaves(case, grower, tree, partition, scales):
     leaves, space = grower._leaves, case.space
-    planes = np.split(grower._cells, 2, axis=1)
+    planes = unpacked(grower._cells)
     n_dense_cells, n_cells = n_cells_of(case)
     for leaf in range(tree.n_leaves):
         state = leaves.state[leaf]
@@ -261,41 +302,60 @@ def check_leaves(case, grower, tree, partition, scales):
 
 def test_divide_is_stable(rng):
     for n in (0, 1, 5, 200):
-        for share in (0.0, 0.3, 1.0):
+        for part_left in (0.0, 0.3, 1.0):
             for n_fitted in {0, n // 3, n}:
-                goes_left = rng.random(n) < share
-                arrays = [rng.integers(1000, size=n + 7).astype(np.int32) for _ in range(3)]
-                before = [array.copy() for array in arrays]
-                spare = np.full((3, n), 99, dtype=np.int32)
-                found = divide(goes_left, *arrays, 3, n_fitted, 3 + n, spare)
-                assert found == (goes_left.sum(), goes_left[:n_fitted].sum())
-                for array, old in zip(arrays, before, strict=True):
-                    part = old[3 : 3 + n]
-                    assert [*array[:3], *array[3 + n :]] == [*old[:3], *old[3 + n :]]
-                    moved = [*part[goes_left], *part[~goes_left]]
-                    if array is arrays[0]:
-                        assert array[3 : 3 + n].tolist() == moved
-                        continue
-                    n_left, n_left_fitted = found  # riders have no derivatives: only those of fitted rows count
-                    n_right_fitted = n_fitted - n_left_fitted
-                    assert array[3 : 3 + n_left_fitted].tolist() == moved[:n_left_fitted]
-                    assert array[3 + n_left :][:n_right_fitted].tolist() == moved[n_left:][:n_right_fitted]
+                goes_left = rng.random(n) < part_left
+                rows, sums = rng.integers(1000, size=n + 7).astype(np.int32), rng.integers(-(2**60), 2**60, size=n + 7)
+                old_rows, old_sums = rows.copy(), sums.copy()
+                spare = np.full(n, 99, dtype=np.int32), np.full(n, 99, dtype=np.int64)
+                n_left, n_left_fitted = divide(goes_left, (rows, sums), 3, n_fitted, 3 + n, spare)
+                assert (n_left, n_left_fitted) == (goes_left.sum(), goes_left[:n_fitted].sum())
+                part, left, right = old_rows[3 : 3 + n], goes_left, ~goes_left
+                assert rows.tolist() == [*old_rows[:3], *part[left], *part[right], *old_rows[3 + n :]]
+                part, left, right = old_sums[3 : 3 + n_fitted], goes_left[:n_fitted], ~goes_left[:n_fitted]
+                assert sums[3:][:n_left_fitted].tolist() == part[left].tolist()  # riders have none
+                assert sums[3 + n_left :][: n_fitted - n_left_fitted].tolist() == part[right].tolist()
+                assert [*sums[:3], *sums[3 + n :]] == [*old_sums[:3], *old_sums[3 + n :]]
 
 
-def test_keep_types(rng):
-    row_type = rng.integers(3, size=50).astype(np.uint8)
-    for has in ([True, False, True], [False] * 3, [True] * 3):
-        for fitted in (0, 11, 30):
-            parts = [rng.permutation(50).astype(np.int32) for _ in range(3)]
-            before = [part.copy() for part in parts]
-            has = np.array(has)
-            n, n_fitted = keep_types(row_type, has, *parts, 10, 30, fitted)
-            stays = has[row_type[before[0][10:40]]]
-            assert (n, n_fitted) == (stays.sum(), stays[:fitted].sum())
-            for part, old in zip(parts, before, strict=True):
-                assert part[10 : 10 + n].tolist() == old[10:40][stays].tolist()
-                assert part[:10].tolist() == old[:10].tolist()
-                assert part[40:].tolist() == old[40:].tolist()
+@pytest.mark.parametrize("first_side", [0, 1])
+@pytest.mark.parametrize("in_place", [0, 1])
+@pytest.mark.parametrize(("order", "n_labels"), [(1, 3), (2, 2), (1, 1)])
+def test_share_gives_each_child_its_rows_and_its_part_of_their_sums(rng, order, n_labels, in_place, first_side):
+    case = random_case(2, order=order, n_labels=n_labels)
+    space, n_rows = case.space, len(case.space.row_type)
+    exists = case.hessian > 0
+    planes = [exists * rng.integers(low, 2**20, size=exists.shape) for low in (-(2**20), 0)]
+    cells, base = packed(*planes), space.base[order]
+    all_rows = rng.permutation(n_rows).astype(np.int32)
+    for _ in range(20):
+        held, side = rng.random(len(space.type_of)) < 0.8, rng.integers(2, size=len(space.type_of))
+        masks = [(-1 * (held & (side == s))).astype(np.int32) for s in (0, 1)]
+        has = np.array([[mask[space.type_of == j].any() for j in range(order + 1)] for mask in masks])
+        contexts = np.flatnonzero(masks[0][base:])
+
+        def sum_of(row, mask):
+            j = space.row_type[row]
+            return sum(int(cells[row, c]) for c in range(space.n_contexts_of[j]) if mask[space.base[j] + c])
+
+        # A node holds only rows that have one of its contexts.
+        node = [row for row in all_rows.tolist() if has[:, space.row_type[row]].any()]
+        first, n_fitted, n = 4, 2 * len(node) // 3, len(node)
+        rows, sums = np.full(2 * n + 9, -1, dtype=np.int32), np.full(2 * n + 9, 77, dtype=np.int64)
+        rows[first : first + n] = node
+        sums[first : first + n_fitted] = [sum_of(row, masks[0] | masks[1]) for row in node[:n_fitted]]
+        there = n + 6
+        to = (first, there) if in_place == 0 else (there, first)
+        sides = np.ascontiguousarray(has[::-1]) if first_side else has
+        found = share(cells, space, masks[0], contexts, sides, first_side, (rows, sums), first, n_fitted, first + n, to)
+        for child, mask in enumerate(masks):
+            expected = [row for row in node if has[child, space.row_type[row]]]
+            fitted = [row for row in node[:n_fitted] if has[child, space.row_type[row]]]
+            assert (found[child], found[2 + child]) == (len(expected), len(fitted))
+            assert rows[to[child] :][: len(expected)].tolist() == expected
+            assert sums[to[child] :][: len(fitted)].tolist() == [sum_of(row, mask) for row in fitted]
+        assert (rows[:first] == -1).all()
+        assert (rows[there + n :] == -1).all()
 
 
 def test_rows_go_where_their_values_say(rng):
@@ -320,7 +380,7 @@ def test_segments_grow_when_they_must():
     case = random_case(0, order=2, n_labels=3, columns=(), window=(), slots=(), sparse_window=())  # lags only
     limits = LIMITS._replace(max_leaf_nodes=10, min_samples_leaf=1)
     n_rows, roomy = len(case.rows), case.grower(limits)
-    roomy._segments = tuple(np.empty(50 * n_rows, dtype=np.int32) for _ in range(3))
+    roomy._segments = tuple(np.empty(50 * n_rows, dtype=dtype) for dtype in (np.int32, np.int64))
     expected, expected_partition = case.grow(grower=roomy)
     tight = case.grower(limits)
     tree, partition = case.grow(grower=tight)

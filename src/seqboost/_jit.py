@@ -5,13 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.options import DefaultOptions
 
-__all__ = ["inlined", "inner", "jit", "reassociating", "run_tasks", "thread_count"]
+__all__ = [
+    "inlined",
+    "inner",
+    "inner_slicing",
+    "is_cached",
+    "jit",
+    "lean",
+    "reassociating",
+    "run_tasks",
+    "thread_count",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -19,40 +32,85 @@ R = TypeVar("R")
 
 def jit(function: F) -> F:
     """Compile a kernel lazily, cached on disk, without the GIL and with C's division rules."""
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-    _stamp_cache(compiled, Path(function.__code__.co_filename).parent)
-    return cast("F", compiled)
+    return _compiled(function, no_cfunc_wrapper=True)
+
+
+def lean(function: F) -> F:
+    """Compile a kernel that allocates nothing: without counting references, which is a seventh of its compilation.
+
+    Numba answers ``np.empty`` and its like in such a kernel with "Only accept returning of array passed into the
+    function as argument": allocate outside, or use :func:`jit`.
+    """
+    return _compiled(function, no_cfunc_wrapper=True, **_NO_REFERENCES)
 
 
 def inner(function: F) -> F:
     """Compile a kernel that only other kernels call: without the way in from Python, which costs half its compilation.
 
-    Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. Tests reach it through a kernel
-    of their own.
+    Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. It may not allocate, like a
+    :func:`lean` one. Tests reach it through a kernel of their own.
     """
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    _stamp_cache(compiled, Path(function.__code__.co_filename).parent)
-    return cast("F", compiled)
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_REFERENCES)
+
+
+def inner_slicing(function: F) -> F:
+    """Compile a kernel that only other kernels call and that works on slices, whose references numba must count."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def reassociating(function: F) -> F:
     """Compile a kernel whose sums may be taken in any order, so that they can be vectorised."""
-    options = {"fastmath": {"reassoc", "nnan", "nsz"}}
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    _stamp_cache(compiled, Path(function.__code__.co_filename).parent)
-    return cast("F", compiled)
+    return _compiled(function, fastmath={"reassoc", "nnan", "nsz"})
 
 
-def _stamp_cache(compiled: Any, room: Path) -> None:
-    """Make a cached kernel valid only while no module of its room has changed.
+# Numba's own tests and registries use the option; where a release has it no longer, kernels only compile more slowly.
+_NO_REFERENCES = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+
+
+def _compiled(function: F, **options: Any) -> F:
+    """Hand a kernel to numba, with a cache if there is a folder that it can write to."""
+    kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if hasattr(kernel, "enable_caching"):  # not with NUMBA_DISABLE_JIT
+        try:
+            kernel.enable_caching()
+        except (RuntimeError, OSError):  # no folder: every process compiles for itself
+            return cast("F", kernel)
+        _mend_cache(kernel, Path(function.__code__.co_filename).parent)
+    return cast("F", kernel)
+
+
+def _mend_cache(kernel: Any, room: Path) -> None:
+    """Make a cached kernel valid only while no module of its room has changed, and at every moment of its writing.
 
     Numba looks at the kernel's own file alone, but a kernel holds the code of all kernels that it calls, and those live
-    in other modules of its room.
+    in other modules of its room. And it names new code in its index before it has written it, in a file that may hold
+    old code until then: a second process could take that.
     """
-    cache_file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if hasattr(cache_file, "_source_stamp"):
-        cache_file._source_stamp = _room_stamp(room)
+    file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = _room_stamp(room)
+    if all(hasattr(file, name) for name in ("save", "_load_index", "_save_index", "_save_data", "_data_name")):
+        file.save = lambda key, data: _save(file, key, data)
+
+
+def _save(file: Any, key: Any, data: Any) -> None:
+    """Write a kernel's code, then the index that names it; a full or protected disk is no error, only slow."""
+    with suppress(OSError):
+        names = file._load_index()
+        if key not in names:
+            taken = set(names.values())
+            names[key] = next(name for name in map(file._data_name, count(1)) if name not in taken)
+        file._save_data(names[key], data)
+        file._save_index(names)
+
+
+def is_cached(kernel: Any) -> bool | None:
+    """Tell whether a kernel's code for this machine is on disk; None if that cannot be told, or there is no cache."""
+    try:
+        machine = kernel.targetctx.codegen().magic_tuple()
+        return any(machine in key for key in kernel._cache._cache_file._load_index())
+    except Exception:  # these are numba's own affairs: whatever they become, it is not an error of ours
+        return None
 
 
 @cache

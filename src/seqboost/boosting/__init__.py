@@ -4,10 +4,11 @@ from seqboost.boosting.columns import tree_columns
 from seqboost.boosting.directions import ConjugateEnsemble
 from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
+from seqboost.boosting.linear import LinearTask, linear_start
 from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
 from seqboost.boosting.sharing import SharedTreeFitter
-from seqboost.boosting.start import extended_contexts, label_table
+from seqboost.boosting.start import extended_contexts, history_table, label_table
 from seqboost.boosting.steps import FixedStep, LineSearch, SafeStep, Step
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "History",
     "Kept",
     "LineSearch",
+    "LinearTask",
     "Progress",
     "SafeStep",
     "Sampler",
@@ -36,6 +38,8 @@ __all__ = [
     "Uniform",
     "boost",
     "extended_contexts",
+    "history_table",
     "label_table",
+    "linear_start",
     "tree_columns",
 ]

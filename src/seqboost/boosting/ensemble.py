@@ -15,6 +15,7 @@ from seqboost.boosting.outputs import LabelOutputs, Outputs
 from seqboost.boosting.sampling import Examples, Sample, Sampler
 from seqboost.objectives import Derivatives
 from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
+from seqboost.trees.ahead import wait
 
 __all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter", "Trees"]
 
@@ -124,6 +125,7 @@ class TreeFitter:
 
     def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Outputs, ...]]:
         """Grow the trees of one round, or of one of its bags: a sample and a seed for each label."""
+        wait()  # for the kernels of the first fit of all
         tasks = [(sample, seed) for sample, seed in zip(samples, seeds, strict=True)]
         grown = run_tasks(self._grow, tasks, self.n_threads)
         outputs = (LabelOutputs(partition, label) for label, (_, partition) in enumerate(grown))

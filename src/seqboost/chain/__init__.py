@@ -1,7 +1,9 @@
 """Chains of labels: log-scores in; log Z, marginals and labellings out."""
 
 from seqboost.chain.contexts import ContextSpace, end_scores, transition_table
+from seqboost.chain.failures import Sums
 from seqboost.chain.forward_backward import PairMessages, pair_sums_chunk, posterior_chunk
+from seqboost.chain.histories import SeenContexts
 from seqboost.chain.inference import (
     Paths,
     Posterior,
@@ -15,6 +17,7 @@ from seqboost.chain.inference import (
 )
 from seqboost.chain.paths import path_scores_chunk
 from seqboost.chain.potentials import CHUNK_POSITIONS, Potentials, sequence_chunks
+from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_counts, seen_posterior_chunk, seen_steps
 
 __all__ = [
     "CHUNK_POSITIONS",
@@ -23,6 +26,9 @@ __all__ = [
     "Paths",
     "Posterior",
     "Potentials",
+    "SeenContexts",
+    "SeenPotentials",
+    "Sums",
     "end_scores",
     "k_best",
     "log_partition",
@@ -33,6 +39,10 @@ __all__ = [
     "path_scores_chunk",
     "posterior",
     "posterior_chunk",
+    "seen_chunks",
+    "seen_counts",
+    "seen_posterior_chunk",
+    "seen_steps",
     "sequence_chunks",
     "transition_table",
     "viterbi",

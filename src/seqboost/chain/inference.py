@@ -20,6 +20,7 @@ from seqboost.chain.beam import beam_sequence
 from seqboost.chain.forward_backward import posterior_chunk
 from seqboost.chain.paths import k_best_sequence, path_scores_chunk, viterbi_chunk
 from seqboost.chain.potentials import Potentials, sequence_chunks
+from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_paths_chunk, seen_posterior_chunk, seen_steps
 from seqboost.exceptions import InputError, ParameterError
 
 __all__ = [
@@ -78,7 +79,7 @@ def node_marginals(marginals: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def posterior(
-    potentials: Potentials,
+    potentials: Potentials | SeenPotentials,
     *,
     labels: NDArray[np.int32] | None = None,
     beam: int | None = None,
@@ -104,7 +105,12 @@ def posterior(
     """
     marginals = np.empty_like(potentials.scores)
     log_z = np.empty(potentials.n_sequences)
-    if _is_beam(potentials, beam):
+    if isinstance(potentials, SeenPotentials):
+        seen = _without_beam(potentials, beam)
+
+        def task(first: int, last: int) -> None:
+            seen_posterior_chunk(seen, first, last, marginals, log_z, labels=labels)
+    elif _is_beam(potentials, beam):
         if labels is not None:
             raise ParameterError("beam search cannot be combined with observed labels; drop beam or labels")
 
@@ -115,13 +121,13 @@ def posterior(
         def task(first: int, last: int) -> None:
             posterior_chunk(potentials, first, last, marginals, log_z, labels=labels)
 
-    run_tasks(task, sequence_chunks(potentials.offsets), n_threads)
+    run_tasks(task, _chunks(potentials), n_threads)
     _check_possible(potentials, log_z, beam)
     return Posterior(log_z, marginals)
 
 
 def log_partition(
-    potentials: Potentials,
+    potentials: Potentials | SeenPotentials,
     *,
     labels: NDArray[np.int32] | None = None,
     beam: int | None = None,
@@ -131,7 +137,7 @@ def log_partition(
     return posterior(potentials, labels=labels, beam=beam, n_threads=n_threads).log_z
 
 
-def viterbi(potentials: Potentials, *, beam: int | None = None, n_threads: int = 1) -> Paths:
+def viterbi(potentials: Potentials | SeenPotentials, *, beam: int | None = None, n_threads: int = 1) -> Paths:
     """Best labelling of each sequence; of equally good ones that with the lowest label at the first difference.
 
     Parameters
@@ -146,7 +152,12 @@ def viterbi(potentials: Potentials, *, beam: int | None = None, n_threads: int =
     p = potentials
     path = np.empty(p.n_positions, np.int32)
     path_score = np.empty(p.n_sequences)
-    if _is_beam(p, beam):
+    if isinstance(p, SeenPotentials):
+        seen = _without_beam(p, beam)
+
+        def task(first: int, last: int) -> None:
+            seen_paths_chunk(seen, first, last, path, path_score)
+    elif _is_beam(p, beam):
 
         def task(first: int, last: int) -> None:
             _beam_chunk(p, beam or 1, first, last, path, np.empty((0, 0, 0), np.float32), path_score)
@@ -158,13 +169,13 @@ def viterbi(potentials: Potentials, *, beam: int | None = None, n_threads: int =
             choice = np.empty((longest, p.space.n_contexts), np.uint16)
             viterbi_chunk(p.scores, turned, p.end, p.offsets, p.space.base, first, last, choice, path, path_score)
 
-    run_tasks(task, sequence_chunks(p.offsets), n_threads)
+    run_tasks(task, _chunks(p), n_threads)
     _check_possible(p, path_score, beam)
     return Paths(path, path_score)
 
 
 def k_best(
-    potentials: Potentials, k: int, *, n_threads: int = 1
+    potentials: Potentials | SeenPotentials, k: int, *, n_threads: int = 1
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
     """Return the ``k`` best labellings of each sequence and their scores, best first; fewer if fewer are allowed.
 
@@ -184,6 +195,11 @@ def k_best(
     p = potentials
     if k < 1:
         raise ParameterError(f"k must be 1 or more, got {k}")
+    if isinstance(p, SeenPotentials):
+        raise ParameterError(
+            "the k best labellings of a chain of seen contexts (contexts='seen') are not available; use viterbi for "
+            "the best one, or train with contexts='all'"
+        )
     results: list[tuple[NDArray[np.int32], NDArray[np.float64]]] = [None] * p.n_sequences  # type: ignore[list-item]
 
     def task(first: int, last: int) -> None:
@@ -204,10 +220,14 @@ def k_best(
     return results
 
 
-def path_scores(potentials: Potentials, labels: NDArray[np.int32], *, n_threads: int = 1) -> NDArray[np.float64]:
+def path_scores(
+    potentials: Potentials | SeenPotentials, labels: NDArray[np.int32], *, n_threads: int = 1
+) -> NDArray[np.float64]:
     """Score of the given labelling of each sequence, shape (n_sequences,); -inf if it is forbidden."""
     p = potentials
     _check_labels(p, labels)
+    if isinstance(p, SeenPotentials):
+        return _seen_path_scores(p, labels)
     result = np.empty(p.n_sequences)
 
     def task(first: int, last: int) -> None:
@@ -217,7 +237,9 @@ def path_scores(potentials: Potentials, labels: NDArray[np.int32], *, n_threads:
     return result
 
 
-def log_probability(potentials: Potentials, labels: NDArray[np.int32], *, n_threads: int = 1) -> NDArray[np.float64]:
+def log_probability(
+    potentials: Potentials | SeenPotentials, labels: NDArray[np.int32], *, n_threads: int = 1
+) -> NDArray[np.float64]:
     """Log P(labels | X) of each sequence, shape (n_sequences,); never above 0."""
     score = path_scores(potentials, labels, n_threads=n_threads)
     return np.minimum(score - log_partition(potentials, n_threads=n_threads), 0.0)
@@ -243,13 +265,33 @@ def _beam_chunk(
         )  # fmt: skip
 
 
-def _is_beam(p: Potentials, beam: int | None) -> bool:
+def _seen_path_scores(p: SeenPotentials, labels: NDArray[np.int32]) -> NDArray[np.float64]:
+    arcs, states = seen_steps(p.contexts, labels, p.offsets)
+    score = np.where(arcs >= 0, p.arc_scores[arcs], -np.inf) + p.state_scores[states].sum(axis=1)
+    score += p.scores[labels, np.arange(p.n_positions), 0]
+    total: NDArray[np.float64] = np.add.reduceat(score, p.offsets[:-1]) + p.end[labels[p.offsets[1:] - 1]]
+    return total
+
+
+def _chunks(p: Potentials | SeenPotentials) -> list[tuple[int, int]]:
+    return seen_chunks(p.offsets) if isinstance(p, SeenPotentials) else sequence_chunks(p.offsets)
+
+
+def _without_beam(p: SeenPotentials, beam: int | None) -> SeenPotentials:
+    if beam is not None:
+        raise ParameterError(
+            f"chains of seen contexts (contexts='seen') have no beam search, got beam={beam}; use beam=None"
+        )
+    return p
+
+
+def _is_beam(p: Potentials | SeenPotentials, beam: int | None) -> bool:
     if beam is not None and beam < 1:
         raise ParameterError(f"beam must be 1 or more (or None for exact answers), got {beam}")
-    return beam is not None and beam < p.space.n_contexts
+    return beam is not None and isinstance(p, Potentials) and beam < p.space.n_contexts
 
 
-def _check_labels(p: Potentials, labels: NDArray[np.int32]) -> None:
+def _check_labels(p: Potentials | SeenPotentials, labels: NDArray[np.int32]) -> None:
     if labels.shape != (p.n_positions,):
         raise InputError(f"expected one label for each of {p.n_positions} positions, got shape {labels.shape}")
     outside = np.flatnonzero((labels < 0) | (labels >= p.n_labels))
@@ -262,7 +304,7 @@ def _check_labels(p: Potentials, labels: NDArray[np.int32]) -> None:
         )
 
 
-def _check_possible(p: Potentials, total: NDArray[np.float64], beam: int | None) -> None:
+def _check_possible(p: Potentials | SeenPotentials, total: NDArray[np.float64], beam: int | None) -> None:
     impossible = np.flatnonzero(~(total > -np.inf))
     if impossible.size:
         s = int(impossible[0])

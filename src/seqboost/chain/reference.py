@@ -9,14 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.contexts import ContextSpace
+from seqboost.chain.histories import SeenContexts
 from seqboost.chain.potentials import Potentials
+from seqboost.chain.seen import SeenPotentials
 
 __all__ = [
     "enumerate_paths",
     "log_partition_slow",
     "pair_marginals_brute",
     "path_score",
+    "SeenTwin",
     "random_potentials",
+    "random_seen",
+    "reach_slow",
+    "seen_histories_slow",
     "tau_brute",
     "viterbi_slow",
 ]
@@ -138,3 +144,134 @@ def random_potentials(
     if closed and n_labels > 1:
         end[0] = -np.inf
     return Potentials(scores, table, offsets, order, end)
+
+
+def seen_histories_slow(
+    labels: NDArray[np.int32], offsets: NDArray[np.int64], n_labels: int, order: int, min_count: int = 1
+) -> dict[tuple[int, ...], set[int]]:
+    """Return the labels with arcs at each history that is a state, collected history by history; ⊥ = n_labels."""
+    count: dict[tuple[int, ...], int] = {}
+    followed: dict[tuple[int, ...], dict[int, int]] = {}
+    for begin, stop in itertools.pairwise(offsets.tolist()):
+        symbols = [n_labels, *labels[begin:stop].tolist()]
+        for t in range(1, len(symbols)):
+            for length in range(min(order, t) + 1):
+                history = tuple(symbols[t - length : t])
+                if symbols[t] >= 0 and min(history, default=0) >= 0:
+                    count[history] = count.get(history, 0) + 1
+                    labels_after = followed.setdefault(history, {})
+                    labels_after[symbols[t]] = labels_after.get(symbols[t], 0) + 1
+    states = {
+        history: {k for k, n in after.items() if len(history) <= 1 or n >= min_count}
+        for history, after in followed.items()
+        if len(history) <= 1 or count[history] >= min_count
+    }
+    for symbol in range(n_labels + 1):
+        states.setdefault((symbol,), set())
+    return states | {(): set(range(n_labels))}
+
+
+class SeenTwin:
+    """A chain of seen contexts, one sequence at a time, with every labelling written out."""
+
+    def __init__(self, p: SeenPotentials) -> None:
+        self.p, c = p, p.contexts
+        self.state = {c.history(s): s for s in range(c.n_states)}
+        self.arc = {
+            (c.history(s), int(c.arc_label[a])): a
+            for s in range(c.n_states)
+            for a in range(int(c.arc_start[s]), int(c.arc_start[s + 1]))
+        }
+
+    def parameters(self, before: tuple[int, ...], k: int) -> list[int] | None:
+        """Numbers of the table's entries that make T of label ``k`` after these labels; None if it is forbidden."""
+        c = self.p.contexts
+        symbols = (c.n_labels, *before)
+        if not c.allowed[symbols[-1], k]:
+            return None
+        history = symbols[-c.order :]
+        while history not in self.state:
+            history = history[1:]
+        ends = [history[i:] for i in range(len(history) + 1)]
+        return [self.arc.get((end, k), c.n_arcs + self.state[end]) for end in ends]
+
+    def paths(
+        self, s: int, labels: NDArray[np.int32] | None = None
+    ) -> tuple[list[tuple[int, ...]], NDArray[np.float64], NDArray[np.float64]]:
+        """Return all labellings of sequence ``s``, their scores, and how often each entry counts at each position."""
+        p, n = self.p, int(self.p.offsets[s + 1] - self.p.offsets[s])
+        paths = list(itertools.product(range(p.n_labels), repeat=n))
+        score, counts = np.zeros(len(paths)), np.zeros((len(paths), n, p.contexts.n_parameters))
+        for i, path in enumerate(paths):
+            score[i] = p.end[path[-1]]
+            for t, k in enumerate(path):
+                row = int(p.offsets[s]) + t
+                entries = self.parameters(path[:t], k)
+                if entries is None or (labels is not None and labels[row] not in (-1, k)):
+                    score[i] = -np.inf
+                else:
+                    score[i] += float(p.scores[k, row, 0]) + p.table[entries].sum()
+                    counts[i, t, entries] = 1.0
+        return paths, score, counts
+
+    def posterior(
+        self, s: int, labels: NDArray[np.int32] | None = None
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Return log Z, P(y_t=k | X) as (K, T), and the probability that each entry counts as (T, A + S)."""
+        paths, score, counts = self.paths(s, labels)
+        node = np.zeros((self.p.n_labels, len(paths[0])))
+        if score.max() == -np.inf:
+            return -np.inf, node, np.zeros(counts.shape[1:])
+        log_z = float(score.max() + np.log(np.exp(score - score.max()).sum()))
+        prob = np.exp(score - log_z)
+        for path, q in zip(paths, prob, strict=True):
+            node[path, np.arange(len(path))] += q
+        return log_z, node, np.einsum("i,itj->tj", prob, counts)
+
+
+def reach_slow(tau: list[float], order: int, arcs: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return R_t and L_t of ``reach`` from the pairs of positions: √η of every t < s."""
+    n = len(tau)
+    right, left = np.zeros(n), np.zeros(n)
+    for t in range(n):
+        for s in range(t + 1, n):
+            eta, at = 1.0, t
+            while at + order < s:  # whole blocks between
+                eta *= 1.0 - float(np.prod([1.0 - tau[u] for u in range(at + 1, at + order + 1)]))
+                at += order
+            eta *= 1.0 if arcs else tau[s]
+            right[t] += np.sqrt(eta)
+            left[s] += np.sqrt(eta)
+    return right, left
+
+
+def random_seen(
+    rng: np.random.Generator,
+    n_labels: int,
+    order: int,
+    *,
+    lengths: tuple[int, ...] = (1, 3, 2, 5, 4),
+    n_training: int = 5,
+    scale: float = 1.0,
+    table_scale: float = 1.0,
+    forbidden: float = 0.0,
+    closed: bool = False,
+) -> SeenPotentials:
+    """Random ragged chains over the histories of a few random sequences, for tests.
+
+    ``forbidden`` is the share of transitions without an arc that are forbidden; ``closed`` forbids the first label at
+    the end.
+    """
+    trained = np.append(0, np.cumsum(rng.integers(1, 7, n_training))).astype(np.int64)
+    labels = rng.integers(n_labels, size=trained[-1]).astype(np.int32)
+    contexts = SeenContexts.from_labels(labels, trained, n_labels, order)
+    allowed = ~((contexts.open > 0) & (rng.random(contexts.open.shape) < forbidden))
+    contexts = SeenContexts.from_labels(labels, trained, n_labels, order, allowed=allowed)
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    scores = (scale * rng.normal(size=(n_labels, offsets[-1], 1))).astype(np.float32)
+    table = table_scale * rng.normal(size=contexts.n_parameters)
+    table[contexts.n_arcs] = 0.0
+    end = np.zeros(n_labels)
+    if closed and n_labels > 1:
+        end[0] = -np.inf
+    return SeenPotentials(scores, table, offsets, contexts, end)

@@ -15,8 +15,9 @@ __all__ = ["warm_up"]
 def warm_up() -> float:
     """Fit and apply tiny models on every kind of column; return the seconds it took.
 
-    Numeric, missing, categorical and sparse columns, joint and factored potentials, trees of one label and shared ones,
-    both decodings: every kernel of ``fit`` and ``predict`` is compiled and written to numba's cache.
+    Numeric, missing, categorical and sparse columns, joint and factored potentials, all and seen contexts, trees of one
+    label and shared ones, both starts and decodings: every kernel of ``fit`` and ``predict`` is compiled and written to
+    numba's cache.
     """
     start = time.perf_counter()
     rng = np.random.default_rng(0)
@@ -33,4 +34,8 @@ def warm_up() -> float:
             model.set_params(decoding="viterbi").predict(X)
         shared = seqboost.TreeCRF(potentials=potentials, trees="shared", early_stopping=False, **common)
         shared.fit(dicts, labels).predict(dicts)
+    model = seqboost.TreeCRF(order=2, contexts="seen", early_stopping=False, **common).fit(numeric, labels)
+    model.predict_proba(numeric)
+    model.set_params(decoding="viterbi").predict(numeric)
+    seqboost.TreeCRF(init="linear", early_stopping=False, **common).fit(dicts, labels).predict(dicts)
     return time.perf_counter() - start

@@ -6,12 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
-from seqboost.chain import Potentials, posterior_chunk, sequence_chunks
+from seqboost.chain import (
+    Potentials,
+    SeenPotentials,
+    posterior_chunk,
+    seen_chunks,
+    seen_posterior_chunk,
+    sequence_chunks,
+)
 
 __all__ = ["log_partition_of"]
 
 
-def log_partition_of(labels: NDArray[np.int32], potentials: Potentials, n_threads: int) -> NDArray[np.float64]:
+def log_partition_of(
+    labels: NDArray[np.int32], potentials: Potentials | SeenPotentials, n_threads: int
+) -> NDArray[np.float64]:
     """Return the log of the summed exp-scores of the labellings that agree with ``labels`` (−1 = any label).
 
     Unlike :func:`seqboost.chain.log_partition` this gives −inf for labels that are forbidden: nothing is wrong with
@@ -21,7 +30,11 @@ def log_partition_of(labels: NDArray[np.int32], potentials: Potentials, n_thread
     log_z = np.empty(potentials.n_sequences)
 
     def task(first: int, last: int) -> None:
-        posterior_chunk(potentials, first, last, marginals, log_z, labels=labels)
+        if isinstance(potentials, SeenPotentials):
+            seen_posterior_chunk(potentials, first, last, marginals, log_z, labels=labels)
+        else:
+            posterior_chunk(potentials, first, last, marginals, log_z, labels=labels)
 
-    run_tasks(task, sequence_chunks(potentials.offsets), n_threads)
+    is_seen = isinstance(potentials, SeenPotentials)
+    run_tasks(task, (seen_chunks if is_seen else sequence_chunks)(potentials.offsets), n_threads)
     return log_z

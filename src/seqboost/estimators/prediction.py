@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost._jit import thread_count
-from seqboost.chain import Posterior, Potentials, k_best, log_partition, posterior, viterbi
+from seqboost.chain import Posterior, Potentials, SeenPotentials, k_best, log_partition, posterior, viterbi
 from seqboost.estimators.labellings import log_partition_of
 from seqboost.estimators.parameters import check_parameters, integer, n_jobs_rule, one_of, plain_number
 from seqboost.estimators.persistence import load_estimator, save_estimator
 from seqboost.estimators.training import Trained
-from seqboost.exceptions import InputError
+from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 
 __all__ = ["PREDICTION_RULES", "SequenceLabeler"]
@@ -69,14 +69,15 @@ class SequenceLabeler(BaseEstimator):
     def _batch(self, X: Any) -> SequenceBatch:
         return as_batch(X, sequence=self.sequence, schema=self._schema, estimator_name=type(self).__name__)
 
-    def _potentials(self, X: Any) -> tuple[SequenceBatch, Potentials]:
+    def _potentials(self, X: Any) -> tuple[SequenceBatch, Potentials | SeenPotentials]:
         check_is_fitted(self)
         check_parameters(type(self).__name__, vars(self), PREDICTION_RULES)
         batch = self._batch(X)
         model, n_threads = self._trained.model, self._n_threads
-        return batch, model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads)
+        rows = None if model.linear is None else model.linear.columns.transform(batch)
+        return batch, model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads, rows)
 
-    def _posterior(self, potentials: Potentials) -> Posterior:
+    def _posterior(self, potentials: Potentials | SeenPotentials) -> Posterior:
         return posterior(potentials, beam=self._beam, n_threads=self._n_threads)
 
     def predict(self, X: Any) -> Any:
@@ -93,7 +94,7 @@ class SequenceLabeler(BaseEstimator):
         batch, potentials = self._potentials(X)
         return batch.restore(self.classes_[self._decode(potentials)])
 
-    def _decode(self, potentials: Potentials) -> NDArray[np.int32]:
+    def _decode(self, potentials: Potentials | SeenPotentials) -> NDArray[np.int32]:
         model, n_threads = self._trained.model, self._n_threads
         if self.decoding == "viterbi":
             return viterbi(potentials, beam=self._beam, n_threads=n_threads).labels
@@ -102,8 +103,7 @@ class SequenceLabeler(BaseEstimator):
             return found.decode()
         # Of the allowed labellings, the one with the most correct labels to be expected.
         nodes = np.ascontiguousarray(found.node_marginals().T[:, :, None])
-        allowed = Potentials(nodes, model.constraints(), potentials.offsets, potentials.order, potentials.end)
-        return viterbi(allowed, n_threads=n_threads).labels
+        return viterbi(model.constrained(nodes, potentials.offsets), n_threads=n_threads).labels
 
     def predict_proba(self, X: Any) -> Any:
         """Return P(y_t = k | X).
@@ -133,6 +133,11 @@ class SequenceLabeler(BaseEstimator):
             y_{t−1} + n_labels · y_{t−2} + …; labels before the start of a sequence count as number 0.
         """
         batch, potentials = self._potentials(X)
+        if isinstance(potentials, SeenPotentials):
+            raise ParameterError(
+                "predict_marginals has an entry for every context, which contexts='seen' does without; use "
+                "predict_proba, or train with contexts='all'"
+            )
         n_contexts = potentials.space.n_contexts
         if potentials.scores.shape[2] != n_contexts:
             shape = (*potentials.scores.shape[:2], n_contexts)

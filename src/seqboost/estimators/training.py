@@ -16,26 +16,30 @@ from seqboost.boosting import (
     Callback,
     Examples,
     History,
+    LinearTask,
     SharedTreeFitter,
     Stopping,
     TreeFitter,
     boost,
     extended_contexts,
     label_table,
+    linear_start,
     tree_columns,
 )
-from seqboost.chain import ContextSpace
+from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.methods import ensemble_maker, objective_class, sampler_of, step_of
+from seqboost.estimators.seen import SeenStart, seen_bytes, seen_start, uses_seen
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
-from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.features import BinnedRows, FeatureBinner, LinearColumns, LinearRows, LinearWeights
 from seqboost.model import Forest, FrozenModel
-from seqboost.objectives import Likelihood, Objective, PseudoLikelihood
+from seqboost.objectives import Likelihood, Objective, PseudoLikelihood, SeenLikelihood
 from seqboost.objectives.forbidden import find_forbidden
 from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
 from seqboost.trees import Limits, context_space
+from seqboost.trees.ahead import compile_beside
 
 __all__ = ["Labelled", "Settings", "Trained", "train"]
 
@@ -75,6 +79,17 @@ class Labelled:
                 f"or NaN; give some of them labels"
             )
         return self if useful.all() else self.take(np.flatnonzero(useful))
+
+    def check_observed(self, what: str) -> None:
+        """Raise InputError at the first unobserved label, for ``what`` cannot do without."""
+        hidden = np.flatnonzero(self.labels < 0)
+        if len(hidden):
+            s = int(np.searchsorted(self.batch.offsets, hidden[0], side="right")) - 1
+            raise InputError(
+                f"{what} needs every label, but {self.name}[{s if self.numbers is None else self.numbers[s]}] has an "
+                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; use contexts='all', or "
+                f"leave such sequences out"
+            )
 
     def check_possible(
         self, table: NDArray[np.float64], end: NDArray[np.float64], order: int, classes: list[Any]
@@ -120,6 +135,7 @@ def train(
     training: Labelled, validation: Labelled | None, settings: Settings, earlier: Trained | None = None
 ) -> Trained:
     """Bin, boost and freeze; with ``earlier``, go on from its model."""
+    compile_beside(settings.n_threads)
     binner = earlier.model.binner if earlier else _fit_binner(training.batch, settings)
     binned, labels = binner.transform(training.batch, n_threads=settings.n_threads), training.labels
     weights = training.weights
@@ -128,17 +144,29 @@ def train(
         labels = np.concatenate([labels, validation.labels])
         weights = np.concatenate([weights, validation.weights])
     is_training = np.arange(len(weights)) < len(training.weights)
-    joint = _choose_potentials(binned, settings, earlier)
+    seen = _seen_start(training, validation, settings, (labels, binned.offsets), earlier)
+    contexts = None if seen is None else seen.contexts
+    joint = _choose_potentials(binned, settings, earlier, contexts)
     space = ContextSpace(len(settings.classes), settings["order"])
+    linear = earlier.model.linear if earlier else None
+    columns, rows = _linear_rows(training, validation, binner, settings, linear)
     if earlier:
         table, end = earlier.model.table, earlier.model.end
-        scores = earlier.model.scored(binned, settings.n_threads).scores
+        scores = earlier.model.scored(binned, settings.n_threads, rows).scores
         history = _resumed(earlier, is_training, weights)
     else:
-        table, end = _start(training, space, settings, (labels, binned.offsets))
+        everything = (labels, binned.offsets)
+        table, end = _start(training, space, settings, everything) if seen is None else (seen.table, seen.end)
         scores = np.zeros((space.n_labels, binned.n_rows, space.n_contexts if joint else 1), dtype=np.float32)
         history = History(is_training, weights)
-    data = _Positions(labels, binned.offsets, space, joint, training.batch.n_rows)
+        if columns is not None and rows is not None:
+            linear_task = LinearTask(
+                columns, rows, labels, weights, len(training.weights), table, space.order, end, settings.class_weights,
+                settings.n_threads,
+            )  # fmt: skip
+            linear, table = _linear_start(linear_task, (training, validation), settings)
+            scores += linear.scores(rows, settings.n_threads)
+    data = _Positions(labels, binned.offsets, space, joint, contexts, training.batch.n_rows)
     n_opening = settings["pseudo_likelihood_rounds"]
     objective_weights = np.where(is_training, weights, 0.0)
     task = Boosting(
@@ -162,12 +190,12 @@ def train(
         kept = boost(task, ensemble, history, n_earlier)
     except InputError:
         for part in (training, validation):
-            if part is not None:
+            if part is not None and contexts is None:
                 part.check_possible(table, end, space.order, settings.classes.tolist())
         raise
     forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
     forest = forest.extend(ensemble.kept(kept.n_rounds - n_earlier))
-    return Trained(FrozenModel(binner, forest, kept.table, end, space.order), history, kept.n_rounds)
+    return Trained(FrozenModel(binner, forest, kept.table, end, space.order, contexts, linear), history, kept.n_rounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +206,7 @@ class _Positions:
     offsets: NDArray[np.int64]
     space: ContextSpace
     joint: bool
+    contexts: SeenContexts | None
     n_fitted: int
 
     def objective(
@@ -187,11 +216,14 @@ class _Positions:
         end: NDArray[np.float64],
         settings: Settings,
     ) -> Objective:
-        return kind(
-            self.labels, self.offsets, n_labels=self.space.n_labels, order=self.space.order, joint=self.joint,
-            sequence_weights=weights, class_weights=settings.class_weights, curvature=settings["curvature"], end=end,
-            classes=settings.classes.tolist(),
-        )  # fmt: skip
+        common: dict[str, Any] = {
+            "sequence_weights": weights, "class_weights": settings.class_weights, "curvature": settings["curvature"],
+            "end": end, "classes": settings.classes.tolist(),
+        }  # fmt: skip
+        if self.contexts is not None:
+            return SeenLikelihood(self.labels, self.offsets, self.contexts, **common)
+        n_labels, order = self.space.n_labels, self.space.order
+        return kind(self.labels, self.offsets, n_labels=n_labels, order=order, joint=self.joint, **common)
 
     def examples(self) -> Examples:
         n_labels, order = self.space.n_labels, self.space.order
@@ -204,6 +236,36 @@ class _Positions:
             n_fitted=self.n_fitted,
             n_rows=len(self.labels),
         )
+
+
+def _linear_rows(
+    training: Labelled,
+    validation: Labelled | None,
+    binner: FeatureBinner,
+    settings: Settings,
+    earlier: LinearWeights | None,
+) -> tuple[LinearColumns | None, LinearRows | None]:
+    """Return the columns of the linear part, those of the earlier fit if it has one, and all sequences' rows."""
+    if earlier is None and settings["init"] != "linear":
+        return None, None
+    columns = earlier.columns if earlier is not None else LinearColumns.fit(training.batch, binner)
+    rows = columns.transform(training.batch)
+    if validation is not None:
+        rows = LinearRows.concatenate(rows, columns.transform(validation.batch))
+    return columns, rows
+
+
+def _linear_start(
+    task: LinearTask, parts: tuple[Labelled, Labelled | None], settings: Settings
+) -> tuple[LinearWeights, NDArray[np.float64]]:
+    """Fit the linear part; labels that break a forbidden transition are named by the user's numbers."""
+    try:
+        return linear_start(task, settings.seed)
+    except InputError:
+        for part in parts:
+            if part is not None:
+                part.check_possible(task.table, task.end, task.order, settings.classes.tolist())
+        raise
 
 
 def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
@@ -226,16 +288,51 @@ def _fit_binner(batch: SequenceBatch, settings: Settings) -> FeatureBinner:
     )  # fmt: skip
 
 
-def _choose_potentials(binned: BinnedRows, settings: Settings, earlier: Trained | None) -> bool:
+def _seen_start(
+    training: Labelled,
+    validation: Labelled | None,
+    settings: Settings,
+    everything: tuple[NDArray[np.int32], NDArray[np.int64]],
+    earlier: Trained | None,
+) -> SeenStart | None:
+    """Return contexts, table and end scores of ``contexts="seen"``; None if all contexts are used."""
+    if not uses_seen(settings):
+        return None
+    for part in (training, validation):
+        if part is not None:
+            part.check_observed("contexts='seen'")
+    classes, offsets = settings.classes, training.batch.offsets
+    known = earlier.model.contexts if earlier is not None else None
+    if earlier is not None and known is not None:
+        limits, end = known.constraints(), earlier.model.end
+    else:
+        limits, end = constraint_scores(settings["transitions"], ContextSpace(len(classes), 1), classes, *everything)
+    for part in (training, validation):
+        if part is not None and np.isinf(limits.sum() + end.sum()):
+            part.check_possible(limits, end, 1, classes.tolist())
+    if earlier is not None and known is not None:
+        return SeenStart(known, earlier.model.table, end)
+    weights = np.repeat(training.weights, np.diff(offsets))
+    seen = seen_start(training.labels, offsets, weights, settings["order"], (limits, end))
+    seen.table[: len(settings.classes)] += np.log(settings.class_weights)
+    return seen
+
+
+def _choose_potentials(
+    binned: BinnedRows, settings: Settings, earlier: Trained | None, contexts: SeenContexts | None
+) -> bool:
     """Return whether potentials are joint; refuse what would not fit into memory."""
     layout = binned.layout
-    n_labels, order = len(settings.classes), settings["order"]
+    n_labels, order = len(settings.classes), settings["order"] if contexts is None else 0
     n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
     most_leaves = max(2, n_labels**order * binned.n_rows // settings["min_samples_leaf"])
     memory = FitMemory(
         binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
-        binned.nbytes, settings["trees"] == "shared",
+        binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads), settings["trees"] == "shared",
     )  # fmt: skip
+    if contexts is not None:
+        memory.check(joint=False)
+        return False
     if earlier is not None:
         joint = earlier.model.forest.order == earlier.model.order
     else:
@@ -267,7 +364,8 @@ def _start(
 def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings: Settings) -> TreeFitter:
     layout = binned.layout
     n_features = layout.n_dense_features + layout.n_sparse_features
-    max_features = settings["max_features"]
+    of_tree = max(1, math.ceil(settings["max_features_per_tree"] * n_features))
+    of_node = max(1, math.ceil(settings["max_features"] * of_tree))
     limits = Limits(
         max_leaf_nodes=settings["max_leaf_nodes"],
         max_depth=settings["max_depth"] if settings["max_depth"] is not None else settings["max_leaf_nodes"],
@@ -275,7 +373,8 @@ def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings:
         l2_regularization=float(settings["l2_regularization"]),
         min_gain=float(settings["min_gain"]),
         one_against_rest=settings["categorical_splits"] == "one_vs_rest",
-        n_drawn_features=n_features if max_features == 1.0 else max(1, math.ceil(max_features * n_features)),
+        n_drawn_features=of_node,
+        n_tree_features=of_tree,
     )
     fitter = SharedTreeFitter if settings["trees"] == "shared" else TreeFitter
     return fitter(

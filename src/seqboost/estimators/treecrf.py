@@ -27,6 +27,7 @@ from seqboost.estimators.parameters import (
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, with_callbacks
+from seqboost.estimators.seen import check_contexts
 from seqboost.estimators.training import Labelled, Settings, Trained, train
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import LabelCoder, SequenceBatch, as_batch, class_weights, sequence_weights
@@ -36,7 +37,10 @@ __all__ = ["TreeCRF"]
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
-LASTING = ("order", "potentials", "trees", "window", "max_bins", "categorical_features", "transitions", "class_weight")
+LASTING = (
+    "order", "contexts", "potentials", "trees", "window", "max_bins", "categorical_features", "transitions",
+    "class_weight", "init",
+)  # fmt: skip
 
 RULES = {
     "learning_rate": real(0, 1000, open_low=True),
@@ -47,10 +51,13 @@ RULES = {
     "l2_regularization": real(0),
     "min_gain": real(0),
     "max_features": real(0, 1, open_low=True),
+    "max_features_per_tree": real(0, 1, open_low=True),
     "max_bins": integer(2, 255),
     "categorical_splits": one_of("subset", "one_vs_rest"),
     "order": integer(0, 8),
+    "contexts": one_of("all", "seen"),
     "potentials": one_of("auto", "joint", "factored"),
+    "init": one_of("labels", "linear"),
     "trees": one_of("per_label", "shared"),
     "curvature": one_of("mixing", "newton", "count"),
     "objective": one_of("likelihood", "pseudo_likelihood"),
@@ -95,7 +102,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     min_gain : float, default=0.0
         A node is divided only if that gains more.
     max_features : float, default=1.0
-        Share of the window features that are drawn at random for each node.
+        Share of the window features that are drawn at random for each node, from those of its tree.
+    max_features_per_tree : float, default=1.0
+        Share of the window features that are drawn at random for each tree.
     max_bins : int, default=255
         Largest number of bins of a numeric column.
     categorical_features : None, list of columns or boolean mask, default=None
@@ -107,6 +116,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         offsets themselves, and a dict has one of these for each column (``"*"`` for all others).
     order : int, default=1
         How many labels back a label depends on.
+    contexts : {"all", "seen"}, default="all"
+        Which histories of ``order`` labels have transition scores of their own: all ``n_labels ** order`` of them, or
+        those seen in training (more than once), of up to ``order`` labels; any other history is treated as its longest
+        end that was seen. The way to an order of 2 or more with many labels; needs factored potentials, which "auto"
+        then means, and has no ``beam``, no ``predict_marginals``, no ``predict_kbest`` and no unobserved labels in
+        ``fit``.
     potentials : {"auto", "joint", "factored"}, default="auto"
         Joint: trees see the labels before. Factored: trees see the window only and a table holds the scores of
         transitions; needs a fraction of memory and time when there are many labels. Auto: joint for up to 10 labels if
@@ -120,6 +135,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     decoding : {"posterior", "viterbi"}, default="posterior"
         What ``predict`` returns: at each position the most probable label, which makes the fewest errors, or the most
         probable labelling as a whole. With ``transitions``, posterior decoding keeps to the allowed ones.
+    init : {"labels", "linear"}, default="labels"
+        Where boosting starts: from the transitions of the labels alone, or from a linear chain over the columns in
+        their windows (indicators of categories, sparse columns, standardised numbers), to which the trees add what is
+        not linear. Choose "linear" for text and other data with thousands of sparse columns. Its penalty and its number
+        of steps are those that suit the held-out sequences best; if columns say nothing linear, it is as "labels".
     curvature : {"mixing", "newton", "count"}, default="mixing"
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
         examples (as in the papers).
@@ -227,12 +247,15 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         l2_regularization: float = 10.0,
         min_gain: float = 0.0,
         max_features: float = 1.0,
+        max_features_per_tree: float = 1.0,
         max_bins: int = 255,
         categorical_features: Any = None,
         categorical_splits: str = "subset",
         window: Any = 0,
         order: int = 1,
+        contexts: str = "all",
         potentials: str = "auto",
+        init: str = "labels",
         trees: str = "per_label",
         decoding: str = "posterior",
         curvature: str = "mixing",
@@ -263,12 +286,15 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.l2_regularization = l2_regularization
         self.min_gain = min_gain
         self.max_features = max_features
+        self.max_features_per_tree = max_features_per_tree
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.categorical_splits = categorical_splits
         self.window = window
         self.order = order
+        self.contexts = contexts
         self.potentials = potentials
+        self.init = init
         self.trees = trees
         self.decoding = decoding
         self.curvature = curvature
@@ -330,6 +356,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         # numpy's numbers would have kernels compiled for their types
         parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
         check_parameters("TreeCRF", parameters, RULES)
+        check_contexts(parameters)
         check_sampling(parameters["sampling"], parameters["trees"])
         callbacks = callback_list(callbacks)
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
@@ -428,4 +455,5 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         check_is_fitted(self)
         if self._trained.model.order != 1:
             raise AttributeError("transition_scores_ is there for order=1 only")
-        return self._trained.model.table[1:].copy()
+        model = self._trained.model
+        return model.table[1:].copy() if model.contexts is None else model.contexts.transition_scores(model.table)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from seqboost.features.binner import FeatureBinner
 from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, FeatureLayout
+from seqboost.features.linear import LinearColumns, LinearRows
+from seqboost.features.products import LinearGradient, LinearWeights
 from seqboost.features.rows import BinnedRows, binned_bytes
 from seqboost.features.windows import MAX_OFFSET, parse_window, window_name
 
@@ -16,6 +18,10 @@ __all__ = [
     "BinnedRows",
     "FeatureBinner",
     "FeatureLayout",
+    "LinearColumns",
+    "LinearGradient",
+    "LinearRows",
+    "LinearWeights",
     "binned_bytes",
     "parse_window",
     "window_name",

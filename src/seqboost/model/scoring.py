@@ -41,7 +41,12 @@ _build_lock = threading.Lock()
 
 
 def forest_scores(
-    forest: Forest, binned: BinnedRows, n_threads: int = 1, *, method: str = "auto"
+    forest: Forest,
+    binned: BinnedRows,
+    n_threads: int = 1,
+    *,
+    method: str = "auto",
+    start: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Score all rows in all contexts.
 
@@ -55,12 +60,14 @@ def forest_scores(
         Number of threads; the result does not depend on it.
     method : {"auto", "traverse", "masks"}, default="auto"
         Way of scoring; all give the same bits. ``"masks"`` falls back to ``"traverse"`` where masks cannot be used.
+    start : ndarray of float32, shape (n_labels, n_rows, 1), optional
+        What the trees are added to, 0 if not given.
 
     Returns
     -------
     ndarray of float32, shape (n_labels, n_rows, n_contexts)
         Sum over rounds, in their order and in float32, of the values of the leaves reached. Slots of contexts that do
-        not exist (before a position has a full history) are 0.
+        not exist (before a position has a full history) hold the start.
 
     Raises
     ------
@@ -70,6 +77,8 @@ def forest_scores(
     layout_arrays(forest, binned.layout)
     n_rows = len(binned.address)
     scores = np.zeros((forest.n_labels, n_rows, forest.n_contexts), dtype=np.float32)
+    if start is not None:
+        scores[...] = start
     if n_rows == 0 or forest.n_trees == 0:
         return scores
     if "context" not in forest._cache:

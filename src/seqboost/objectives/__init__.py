@@ -5,5 +5,14 @@ from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
 from seqboost.objectives.objective import Objective
 from seqboost.objectives.pseudolikelihood import PseudoLikelihood
+from seqboost.objectives.seen import SeenLikelihood
 
-__all__ = ["Derivatives", "Likelihood", "Objective", "PseudoLikelihood", "find_forbidden", "raise_if_forbidden"]
+__all__ = [
+    "Derivatives",
+    "Likelihood",
+    "Objective",
+    "PseudoLikelihood",
+    "SeenLikelihood",
+    "find_forbidden",
+    "raise_if_forbidden",
+]

@@ -62,8 +62,8 @@ class Splits(NamedTuple):
     parent: NDArray[np.int64]  # (max_leaves,) split above a leaf, −1 for the root
 
 
-Segments: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
-"""Positions, gradients and curvatures of the leaves (:mod:`seqboost.trees.partition`)."""
+Segments: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
+"""Positions of the leaves, and their packed sums over a leaf's contexts (:mod:`seqboost.trees.partition`)."""
 
 
 class Scratch(NamedTuple):
@@ -72,9 +72,10 @@ class Scratch(NamedTuple):
     ranks: Ranks
     left: NDArray[np.bool_]  # (max_values,)
     drawn: NDArray[np.bool_]  # (n_window_features,)
+    pool: NDArray[np.int64]  # (n_window_features,) those of the tree come first
     shuffled: NDArray[np.int64]  # (n_window_features,)
     random: NDArray[np.uint64]  # (1,) state of the generator
     goes_left: NDArray[np.bool_]  # (n_rows,)
-    spare: NDArray[np.int32]  # (3, n_rows)
-    inside: NDArray[np.int64]  # (2 * n_contexts,)
+    spare: Segments  # (n_rows,) each
+    chosen: NDArray[np.int64]  # (n_contexts,) contexts
     has: NDArray[np.bool_]  # (2, order + 1) types that have a context in the left and right child

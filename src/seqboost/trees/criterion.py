@@ -48,6 +48,7 @@ class Limits(NamedTuple):
     min_gain: float
     one_against_rest: bool
     n_drawn_features: int  # window features drawn at each node; all of them if not smaller
+    n_tree_features: int = 2**31 - 1  # window features drawn for each tree, from which the nodes draw theirs
 
 
 class SplitRule(NamedTuple):
@@ -97,11 +98,11 @@ def unpack(
     cell: int,
     scales: Scales,
 ) -> tuple[float, float, int]:
-    """Return G, H and n of a cell as real numbers and a count."""
+    """Return G, H and n of a cell as real numbers and a count; inverses of powers of two are exact, and cost less."""
     packed = histogram[2 * cell + 1]
     count = packed & ((int64(1) << scales.count_bits) - 1)
     return (
-        np.float64(histogram[2 * cell]) / scales.gradient,
-        np.float64(packed >> scales.count_bits) / scales.curvature,
+        np.float64(histogram[2 * cell]) * (1.0 / scales.gradient),
+        np.float64(packed >> scales.count_bits) * (1.0 / scales.curvature),
         count,
     )

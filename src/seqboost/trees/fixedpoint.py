@@ -5,7 +5,11 @@ A cell (t, c) has gradient Δ and curvature h; they enter all sums as
     q(Δ) = ⌊Δ·2^a + ½⌋          q(h) = ⌊h·2^b + ½⌋
 
 with the largest powers of two for which a row's sum over contexts fits 30 bits and all sums together fit an int64
-beside the count of positions (``count_bits``).
+beside the count of positions (``count_bits``). Both stand in one number,
+
+    q(h)·2^32 + q(Δ)
+
+and so do a row's sums over contexts: one addition adds two sums, and their parts can be told apart again.
 """
 
 from __future__ import annotations
@@ -16,12 +20,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, jit, reassociating
+from seqboost._jit import inner, reassociating
+from seqboost.trees.integers import uint64
 from seqboost.trees.space import Space
 
-__all__ = ["Scales", "add_contexts", "choose_scales", "quantise", "row_sums", "totals"]
+__all__ = [
+    "Planes",
+    "Scales",
+    "add_contexts",
+    "choose_scales",
+    "curvature_of",
+    "gradient_of",
+    "quantise",
+    "row_sums",
+    "run_length",
+    "totals",
+]
 
 ROW_BITS = 30
+HALF = 32  # bits of a packed number's lower half
 
 
 class Scales(NamedTuple):
@@ -30,6 +47,15 @@ class Scales(NamedTuple):
     gradient: float  # 2^a
     curvature: float  # 2^b
     count_bits: int  # s: curvature cells hold H·2^s + n
+
+
+class Planes(NamedTuple):
+    """A label's derivatives as they come (zero where a context does not exist) and in fixed point, row by row."""
+
+    n_contexts: int
+    gradient: NDArray[np.float32]  # (n_rows * n_contexts,) Δ
+    hessian: NDArray[np.float32]  # (n_rows * n_contexts,) h
+    cells: NDArray[np.int64]  # (n_rows * n_contexts,)
 
 
 @reassociating
@@ -69,82 +95,98 @@ def _exponent(x: float) -> int:
     return min(max(math.frexp(x)[1], -90), 160) if x > 0 else 0
 
 
-@jit
+@inner
+def gradient_of(packed: int) -> int:
+    """Return the gradient of a cell, or of a row's sum of cells: the lower half, with its sign."""
+    return (packed << HALF) >> HALF
+
+
+@inner
+def curvature_of(packed: int) -> int:
+    """Return the curvature of a cell, or of a row's sum of cells."""
+    return (packed - gradient_of(packed)) >> HALF
+
+
+@inner
+def run_length(
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+) -> int:
+    """Return how many of ``rows[first:last]`` lie side by side in memory, from the first on."""
+    n = 1
+    while first + n < last and rows[uint64(first + n)] == rows[uint64(first)] + n:
+        n += 1
+    return n
+
+
+@inner
 def quantise(
-    gradient: NDArray[np.float32],  # IN (n_rows, n_contexts)
-    hessian: NDArray[np.float32],  # IN (n_rows, n_contexts)
+    planes: Planes,
     scales: Scales,
-    cells: NDArray[np.int32],  # OUT (n_rows, 2 * n_contexts) a row's gradients, then its curvatures
+    first: int,  # IN first row
+    n_rows: int,  # IN
 ) -> None:
-    """Write a label's derivatives in fixed point."""
-    n_contexts = gradient.shape[1]
+    """Write the derivatives of rows that lie side by side in fixed point, as if they were one: contexts may be few."""
+    gradient, hessian, cells = planes.gradient, planes.hessian, planes.cells
     a, b, half = np.float32(scales.gradient), np.float32(scales.curvature), np.float32(0.5)
-    for i in range(gradient.shape[0]):
-        for c in range(n_contexts):
-            cells[i, c] = np.int32(np.floor(gradient[i, c] * a + half))
-        for c in range(n_contexts):
-            cells[i, n_contexts + c] = np.int32(np.floor(hessian[i, c] * b + half))
+    begin = uint64(first * planes.n_contexts)
+    for q in range(begin, begin + uint64(n_rows * planes.n_contexts)):
+        g = np.int32(np.floor(gradient[q] * a + half))
+        h = np.int32(np.floor(hessian[q] * b + half))
+        cells[q] = (np.int64(h) << HALF) + np.int64(g)
 
 
 @inner
 def row_sums(
-    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts)
-    mask: NDArray[np.int32],  # IN (n_extended,) −1 for the node's contexts, 0 for others
-    space: Space,
+    cells: NDArray[np.int64],  # IN (n_rows, n_contexts)
     rows: NDArray[np.int32],  # IN positions
-    row_gradient: NDArray[np.int32],  # OUT Σ_c q(Δ) over the node's contexts
-    row_curvature: NDArray[np.int32],  # OUT Σ_c q(h)
-    first: int,  # IN the part of the three arrays above
+    first: int,  # IN the part of ``rows`` and ``sums``
     last: int,  # IN
+    sums: NDArray[np.int64],  # OUT Σ_c of each row
 ) -> None:
-    """Sum the fixed-point derivatives of rows over the contexts of a node."""
-    order = space.base.size - 1
-    n_contexts = cells.shape[1] // 2
-    for p in range(first, last):
-        i = rows[p]
-        j = space.row_type[i]
-        base = space.base[j]
-        g = np.int32(0)
-        h = np.int32(0)
-        for c in range(n_contexts if j == order else space.n_contexts_of[j]):
-            g += cells[i, c] & mask[base + c]
-            h += cells[i, n_contexts + c] & mask[base + c]
-        row_gradient[p] = g
-        row_curvature[p] = h
+    """Sum the cells of rows over all contexts; those that do not exist at a row hold zero."""
+    for p in range(uint64(first), uint64(last)):
+        i = uint64(rows[p])
+        total = np.int64(0)
+        for c in range(cells.shape[1]):
+            total += cells[i, c]
+        sums[p] = total
 
 
 @inner
 def add_contexts(
-    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts)
+    cells: NDArray[np.int64],  # IN (n_rows, n_contexts)
     space: Space,
     rows: NDArray[np.int32],  # IN positions
-    first: int,  # IN
+    first: int,  # IN the part of ``rows``
     last: int,  # IN
-    inside: NDArray[np.int64],  # SCRATCH (2 * n_contexts,)
-    sums: NDArray[np.int64],  # OUT (2, n_extended) sums of gradient and of curvature per extended context
+    sums: NDArray[np.int64],  # IN/OUT (2, n_extended) sums of gradient and of curvature per extended context
 ) -> None:
-    """Sum rows per extended context."""
+    """Add rows to the sums per extended context, four at a time so that sums are fetched and stored less often."""
     order = space.base.size - 1
-    n_contexts = cells.shape[1] // 2
-    for c in range(2 * n_contexts):
-        inside[c] = 0
-    for p in range(first, last):
-        i = rows[p]
-        for c in range(2 * n_contexts):
-            inside[c] += cells[i, c]
-    for e in range(sums.shape[1]):
-        sums[0, e] = 0
-        sums[1, e] = 0
-    for p in range(first, last if order > 0 else first):
-        i = rows[p]
-        j = space.row_type[i]
-        if j < order:  # few: near the starts of sequences other contexts exist
+    n_contexts = cells.shape[1]
+    gradient, curvature = sums[0, space.base[order] :], sums[1, space.base[order] :]
+    last_four = last - (last - first) % 4
+    for p in range(uint64(first), uint64(last_four), uint64(4)):
+        i0, i1 = uint64(rows[p]), uint64(rows[p + uint64(1)])
+        i2, i3 = uint64(rows[p + uint64(2)]), uint64(rows[p + uint64(3)])
+        for c in range(n_contexts):
+            cell0, cell1, cell2, cell3 = cells[i0, c], cells[i1, c], cells[i2, c], cells[i3, c]
+            gradient[c] += gradient_of(cell0) + gradient_of(cell1) + gradient_of(cell2) + gradient_of(cell3)
+            curvature[c] += curvature_of(cell0) + curvature_of(cell1) + curvature_of(cell2) + curvature_of(cell3)
+    for p in range(uint64(last_four), uint64(last)):
+        for c in range(n_contexts):
+            cell = cells[uint64(rows[p]), c]
+            gradient[c] += gradient_of(cell)
+            curvature[c] += curvature_of(cell)
+    for p in range(uint64(first), uint64(last if order > 0 else first)):
+        i = uint64(rows[p])
+        t = space.row_type[i]
+        if t < order:  # few: near the starts of sequences other contexts exist
             for c in range(n_contexts):
-                inside[c] -= cells[i, c]
-                inside[n_contexts + c] -= cells[i, n_contexts + c]
-            for c in range(space.n_contexts_of[j]):
-                sums[0, space.base[j] + c] += cells[i, c]
-                sums[1, space.base[j] + c] += cells[i, n_contexts + c]
-    for c in range(n_contexts):
-        sums[0, space.base[order] + c] = inside[c]
-        sums[1, space.base[order] + c] = inside[n_contexts + c]
+                gradient[c] -= gradient_of(cells[i, c])
+                curvature[c] -= curvature_of(cells[i, c])
+            for c in range(space.n_contexts_of[t]):
+                sums[0, space.base[t] + c] += gradient_of(cells[i, c])
+                sums[1, space.base[t] + c] += curvature_of(cells[i, c])

@@ -7,8 +7,8 @@ alone, and the sums per context for the lag tests::
     root ──► sums over all contexts ──► histogram ──► best split
       │
       ├─ window test   positions divided     smaller child: new histogram         larger: parent − smaller
-      └─ lag test      contexts divided      right child: what is left of the     left: parent − right
-                                             sums of rows, new histogram
+      └─ lag test      contexts divided      its share of the sums of rows,       larger: parent − smaller
+                                             smaller child: new histogram
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner, jit
+from seqboost._jit import inlined, inner, lean
 from seqboost.trees.buffers import (
     DEPTH,
     FITTED,
@@ -33,9 +33,9 @@ from seqboost.trees.buffers import (
     Segments,
     Splits,
 )
-from seqboost.trees.children import measure, split_contexts, split_rows
+from seqboost.trees.children import divide_contexts, divide_rows, measure, sum_children
 from seqboost.trees.criterion import Limits, Node, SplitRule
-from seqboost.trees.fixedpoint import Scales, add_contexts, row_sums
+from seqboost.trees.fixedpoint import Planes, Scales, add_contexts, quantise, row_sums, run_length
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.leftsets import left_values
@@ -44,6 +44,8 @@ from seqboost.trees.splitting import best_split
 from seqboost.trees.tree import DENSE, LAG
 
 __all__ = ["grow_tree"]
+
+ROWS_AT_ONCE = 128
 
 
 @inner
@@ -60,18 +62,32 @@ def _next_random(
 
 
 @inner
-def _draw_features(scratch: Scratch, n_drawn: int) -> None:
+def _draw_pool(scratch: Scratch, n_pool: int) -> None:
+    """Draw the window features that the nodes of a tree draw theirs from."""
+    pool = scratch.pool
+    for f in range(pool.size):
+        pool[f] = f  # what is drawn depends on the seed alone, not on the trees this grower grew before
+    if n_pool < pool.size:
+        for r in range(n_pool):
+            q = r + _next_random(scratch.random, pool.size - r)
+            pool[r], pool[q] = pool[q], pool[r]
+
+
+@inner
+def _draw_features(scratch: Scratch, n_drawn: int, n_pool: int) -> None:
     """Draw the window features that the next node may use (without replacement)."""
     drawn, shuffled = scratch.drawn, scratch.shuffled
-    n = drawn.size
-    if n_drawn >= n:
+    n = min(n_pool, drawn.size)
+    if n_drawn >= drawn.size and n == drawn.size:
         return
-    for f in range(n):
+    for f in range(drawn.size):
         drawn[f] = False
-        shuffled[f] = f  # what is drawn depends on the seed alone, not on the trees this grower grew before
-    for r in range(n_drawn):
-        q = r + _next_random(scratch.random, n - r)
-        shuffled[r], shuffled[q] = shuffled[q], shuffled[r]
+    for r in range(n):
+        shuffled[r] = scratch.pool[r]
+    for r in range(min(n_drawn, n)):
+        if n_drawn < n:
+            q = r + _next_random(scratch.random, n - r)
+            shuffled[r], shuffled[q] = shuffled[q], shuffled[r]
         drawn[shuffled[r]] = True
 
 
@@ -105,7 +121,7 @@ def _find(
     stored[0] = -1.0
     if state[leaf, DEPTH] >= limits.max_depth:
         return
-    _draw_features(scratch, limits.n_drawn_features)
+    _draw_features(scratch, limits.n_drawn_features, limits.n_tree_features)
     rule = best_split(
         dense, sparse, space, limits, scales, _node(state, leaf, limits, scales), leaves.histogram[slot],
         leaves.contexts[slot], leaves.mask[leaf], leaves.type_rows[leaf], scratch.drawn, scratch.ranks,
@@ -172,42 +188,51 @@ def _plant(
     sparse: SparseColumns,
     space: Space,
     scales: Scales,
-    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts)
-    n_fitted: int,
-    n_rows: int,
+    planes: Planes,
+    cells: NDArray[np.int64],  # OUT (n_rows, n_contexts)
+    sizes: tuple[int, int],  # IN fitted positions, all positions
     segments: Segments,
     leaves: Leaves,
     splits: Splits,
-    scratch: Scratch,
 ) -> None:
     """Make the root."""
-    rows, gradient, curvature = segments
+    rows, sums = segments
+    n_fitted, n_rows = sizes
     state = leaves.state
     state[0, START], state[0, SIZE], state[0, FITTED], state[0, DEPTH] = 0, n_rows, n_fitted, 0
     for leaf in range(state.shape[0]):
         state[leaf, SLOT] = leaf
     for e in range(leaves.mask.shape[1]):
         leaves.mask[0, e] = -1
-    row_sums(cells, leaves.mask[0], space, rows, gradient, curvature, int64(0), n_fitted)
-    if leaves.mask.shape[1] > 1:
-        add_contexts(cells, space, rows, int64(0), n_fitted, scratch.inside, leaves.contexts[0])
-    measure(dense, sparse, space, scales, leaves, int64(0), rows, gradient, curvature, np.bool_(True))
+    contexts = leaves.contexts[0]
+    for e in range(contexts.shape[1]):
+        contexts[0, e] = 0
+        contexts[1, e] = 0
+    first = int64(0)
+    while first < n_fitted:  # a block of rows is written and summed while the processor still has it at hand
+        last = first + run_length(rows, first, min(first + ROWS_AT_ONCE, n_fitted))
+        quantise(planes, scales, int64(rows[first]), last - first)
+        row_sums(cells, rows, first, last, sums)
+        if contexts.shape[1] > 1:
+            add_contexts(cells, space, rows, first, last, contexts)
+        first = last
+    measure(dense, sparse, space, scales, leaves, int64(0), segments, np.bool_(True))
     splits.parent[0] = -1
     splits.word_start[0] = 0
     progress = leaves.progress
     progress[N_LEAVES], progress[USED], progress[NEWEST], progress[NEWEST + 1] = 1, n_rows, 0, -1
 
 
-@jit
+@lean
 def grow_tree(
     dense: DenseColumns,
     sparse: SparseColumns,
     space: Space,
     limits: Limits,
     scales: Scales,
-    cells: NDArray[np.int32],  # IN (n_rows, 2 * n_contexts) a row's gradients, then its curvatures, in fixed point
-    n_fitted: int,  # IN the first so many rows of the segments are fitted; the rest ride along
-    n_rows: int,  # IN
+    planes: Planes,
+    cells: NDArray[np.int64],  # OUT (n_rows, n_contexts) the derivatives in fixed point
+    sizes: tuple[int, int],  # IN positions the tree is fitted to, which come first in the segments; all positions
     segments: Segments,  # IN/OUT rows filled
     leaves: Leaves,  # OUT
     splits: Splits,  # OUT
@@ -216,7 +241,8 @@ def grow_tree(
     """Grow a tree, or go on growing it; return False when the segments must be made longer before it can go on."""
     state, progress = leaves.state, leaves.progress
     if progress[N_LEAVES] == 0:
-        _plant(dense, sparse, space, scales, cells, n_fitted, n_rows, segments, leaves, splits, scratch)
+        _draw_pool(scratch, limits.n_tree_features)
+        _plant(dense, sparse, space, scales, planes, cells, sizes, segments, leaves, splits)
     while True:
         for q in range(NEWEST, NEWEST + 2):
             newest = progress[q]
@@ -233,7 +259,6 @@ def grow_tree(
             if progress[USED] + state[leaf, SIZE] > segments[0].size:
                 return False
             state[other, START] = progress[USED]
-            progress[USED] += state[leaf, SIZE]
         n_values = left_values(
             dense, sparse, space, limits, scales, rule, _node(state, leaf, limits, scales),
             leaves.histogram[state[leaf, SLOT]], leaves.contexts[state[leaf, SLOT]], leaves.mask[leaf], scratch.left,
@@ -246,12 +271,16 @@ def grow_tree(
             feature = rule.feature + 1
         _record(splits, other - 1, leaf, other, rule, feature, scratch.left, n_values, state[leaf, FITTED])
         is_last = other + 1 == limits.max_leaf_nodes
+        n_fitted = state[leaf, FITTED]
         if rule.kind == LAG:
-            split_contexts(
-                dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last
-            )
+            divide_contexts(space, cells, leaves, leaf, other, rule, segments, scratch)
+            progress[USED] += state[other, SIZE]
         else:
-            split_rows(dense, sparse, space, scales, cells, leaves, leaf, other, rule, segments, scratch, not is_last)
+            divide_rows(dense, sparse, leaves, leaf, other, rule, segments, scratch)
+        sum_children(
+            dense, sparse, space, scales, cells, leaves, leaf, other, n_fitted, rule.kind == LAG, segments, scratch,
+            not is_last,
+        )  # fmt: skip
         state[leaf, DEPTH] += 1
         state[other, DEPTH] = state[leaf, DEPTH]
         progress[N_LEAVES] += 1

@@ -24,9 +24,10 @@ from seqboost.trees.buffers import (
     Splits,
 )
 from seqboost.trees.criterion import Limits
-from seqboost.trees.fixedpoint import choose_scales, quantise, totals
+from seqboost.trees.fixedpoint import Planes, choose_scales, totals
 from seqboost.trees.grower import grow_tree
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.integers import uint64
 from seqboost.trees.ordering import Ranks
 from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
@@ -46,29 +47,43 @@ def _add_values(
     value: NDArray[np.float32],  # IN (n_leaves,)
     old: NDArray[np.float32],  # IN (n_rows, n_contexts)
     new: NDArray[np.float32],  # OUT (n_rows, n_contexts)
+    listed: NDArray[np.uint64],  # SCRATCH (n_contexts,) the contexts of a leaf, or those it does not have
+    kept: NDArray[np.float32],  # SCRATCH (n_contexts,)
 ) -> None:
-    """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf."""
-    n_contexts = old.shape[1]
-    order = space.base.size - 1
+    """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf.
+
+    A leaf with few contexts writes these alone. One with most of them writes whole rows, which is vectorised, and puts
+    back the others.
+    """
+    n_contexts, order = old.shape[1], space.base.size - 1
     for leaf in range(start.size):
         v = value[leaf]
         inside = mask[leaf, space.base[order] :]
         n_inside = 0
         for c in range(n_contexts):
             n_inside += inside[c] != 0
-        for p in range(start[leaf], start[leaf] + size[leaf]):
-            i = rows[p]
+        has_most = 2 * n_inside > n_contexts
+        n_listed = 0
+        for c in range(n_contexts):
+            listed[n_listed] = c
+            n_listed += (inside[c] != 0) != has_most
+        for p in range(uint64(start[leaf]), uint64(start[leaf] + size[leaf])):
+            i = uint64(rows[p])
             j = space.row_type[i]
             if j < order:  # few: near the starts of sequences other contexts exist
                 for c in range(space.n_contexts_of[j]):
                     if mask[leaf, space.base[j] + c] != 0:
                         new[i, c] = old[i, c] + v
-            elif n_inside == n_contexts:
+            elif has_most:
+                for q in range(n_listed):
+                    kept[q] = new[i, listed[q]]
                 for c in range(n_contexts):
                     new[i, c] = old[i, c] + v
+                for q in range(n_listed):
+                    new[i, listed[q]] = kept[q]
             else:
-                for c in range(n_contexts):
-                    new[i, c] = old[i, c] + v if inside[c] != 0 else new[i, c]
+                for q in range(n_listed):
+                    new[i, listed[q]] = old[i, listed[q]] + v
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +110,14 @@ class Partition:
 
     def add(self, value: NDArray[np.float32], old: NDArray[np.float32], new: NDArray[np.float32]) -> None:
         """Write ``old`` plus the value of each leaf to ``new``, both (n_rows, n_contexts)."""
-        _add_values(self.space, self.rows, self.start, self.size, self.mask, value, old, new)
+        listed, kept = np.empty(old.shape[1], dtype=np.uint64), np.empty(old.shape[1], dtype=np.float32)
+        _add_values(self.space, self.rows, self.start, self.size, self.mask, value, old, new, listed, kept)
 
 
 def _doubled(segments: Segments) -> Segments:
     """Return the segments with as much room again at their end."""
-    rows, gradient, curvature = (np.concatenate([part, np.empty_like(part)]) for part in segments)
-    return rows, gradient, curvature
+    rows, sums = segments
+    return np.concatenate([rows, np.empty_like(rows)]), np.concatenate([sums, np.empty_like(sums)])
 
 
 class TreeGrower:
@@ -156,17 +172,16 @@ class TreeGrower:
             ),
             left=np.zeros(max_values, dtype=np.bool_),
             drawn=np.ones(n_windowed, dtype=np.bool_),
+            pool=np.arange(n_windowed, dtype=np.int64),
             shuffled=np.arange(n_windowed, dtype=np.int64),
             random=np.zeros(1, dtype=np.uint64),
             goes_left=np.empty(n_rows, dtype=np.bool_),
-            spare=np.empty((3, n_rows), dtype=np.int32),
-            inside=np.empty(2 * n_contexts, dtype=np.int64),
+            spare=(np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int64)),
+            chosen=np.empty(n_contexts, dtype=np.int64),
             has=np.empty((2, space.base.size), dtype=np.bool_),
         )
-        self._segments: Segments = (
-            np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32),
-        )  # fmt: skip
-        self._cells = np.empty((n_rows, 2 * n_contexts), dtype=np.int32)
+        self._segments: Segments = (np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int64))
+        self._cells = np.empty((n_rows, n_contexts), dtype=np.int64)
 
     def grow(
         self,
@@ -190,7 +205,7 @@ class TreeGrower:
         leaf_value : callable
             From the leaves' sums of gradient and curvature to their values.
         seed : int, default=0
-            Seed of the features drawn at each node.
+            Seed of the features drawn for the tree and at each node.
 
         Returns
         -------
@@ -199,14 +214,14 @@ class TreeGrower:
         """
         largest_gradient, largest_hessian, total = totals(gradient, hessian, rows, n_fitted)
         scales = choose_scales(largest_gradient, largest_hessian, total, n_fitted)
-        quantise(gradient, hessian, scales, self._cells)
         self._scratch.random[0] = seed
         self._segments[0][: rows.size] = rows
+        planes = Planes(self._cells.shape[1], gradient.reshape(-1), hessian.reshape(-1), self._cells.reshape(-1))
         progress = self._leaves.progress
         progress[N_LEAVES] = 0
         while not grow_tree(
-            self.dense, self.sparse, self.space, self.limits, scales, self._cells, n_fitted, rows.size,
-            self._segments, self._leaves, self._splits, self._scratch,
+            self.dense, self.sparse, self.space, self.limits, scales, planes, self._cells,
+            (n_fitted, rows.size), self._segments, self._leaves, self._splits, self._scratch,
         ):  # fmt: skip
             self._segments = _doubled(self._segments)
         n_leaves = int(progress[N_LEAVES])

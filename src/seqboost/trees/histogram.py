@@ -21,7 +21,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner
+from seqboost._jit import inlined, inner
+from seqboost.trees.fixedpoint import curvature_of, gradient_of
+from seqboost.trees.integers import uint64
+from seqboost.trees.pairs import add_pair
 
 __all__ = [
     "DenseColumns",
@@ -31,8 +34,12 @@ __all__ = [
     "clear",
     "remove_counts",
     "subtract",
-    "subtract_contexts",
 ]
+
+
+# Blocks of 64 KiB of cells, about twice an innermost cache, measured best: smaller ones fetch rows more often.
+CELLS_AT_ONCE = 4096
+ROWS_AT_ONCE = 512
 
 
 class DenseColumns(NamedTuple):
@@ -66,49 +73,76 @@ class SparseColumns(NamedTuple):
 
 
 @inner
+def _addends(packed: int, count_bits: int) -> tuple[int, int]:
+    """Return what one position adds to the two numbers of a cell, from its packed sums over contexts."""
+    return gradient_of(packed), (curvature_of(packed) << count_bits) + 1
+
+
+@inner
 def add_dense(
     dense: DenseColumns,
     rows: NDArray[np.int32],  # IN positions
-    gradient: NDArray[np.int32],  # IN fixed point
-    curvature: NDArray[np.int32],  # IN fixed point
-    first: int,  # IN the part of the three arrays above
+    sums: NDArray[np.int64],  # IN their sums over contexts, packed
+    first: int,  # IN the part of the two arrays above
     last: int,  # IN
     count_bits: int,  # IN s
     histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
 ) -> None:
     """Add positions to the cells of the dense features: each row is one slice of codes per run.
 
-    Rows are taken two at a time: their cells rarely coincide, so the processor can work on both at once.
+    A block of rows goes through a few features at a time, so that their cells stay at hand.
     """
-    codes, address, displacement = dense.codes, dense.address, dense.displacement
-    cell_start, run_start = dense.cell_start, dense.run_start
-    one = np.uint64(1)
-    last_pair = last - (last - first) % 2
-    for p in range(first, last_pair, 2):
-        g0, g1 = np.int64(gradient[p]), np.int64(gradient[p + 1])
-        h0 = (np.int64(curvature[p]) << count_bits) + 1
-        h1 = (np.int64(curvature[p + 1]) << count_bits) + 1
-        start0, start1 = address[rows[p]], address[rows[p + 1]]
+    run_start, cell_start = dense.run_start, dense.cell_start
+    for begin in range(first, last, ROWS_AT_ONCE):
+        end = min(begin + ROWS_AT_ONCE, last)
         for r in range(run_start.size - 1):
-            f = np.uint64(run_start[r])
-            stop = np.uint64(run_start[r + 1])
-            shift = displacement[run_start[r]] - run_start[r]
-            here0, here1 = np.uint64(start0 + shift), np.uint64(start1 + shift)
-            while f < stop:
-                cell = np.uint64(cell_start[f])
-                b0 = (cell + np.uint64(codes[here0 + f])) << one
-                b1 = (cell + np.uint64(codes[here1 + f])) << one
-                histogram[b0] += g0
-                histogram[b0 + one] += h0
-                histogram[b1] += g1
-                histogram[b1 + one] += h1
-                f += one
-    for p in range(last_pair, last):
-        start0 = address[rows[p]]
-        for q in range(displacement.size):
-            b = np.uint64(cell_start[q] + codes[np.uint64(start0 + displacement[q])]) << one
-            histogram[b] += np.int64(gradient[p])
-            histogram[b + one] += (np.int64(curvature[p]) << count_bits) + 1
+            f = run_start[r]
+            while f < run_start[r + 1]:
+                stop = f + 1
+                while stop < run_start[r + 1] and cell_start[stop + 1] - cell_start[f] <= CELLS_AT_ONCE:
+                    stop += 1
+                _add_features(dense, rows, sums, begin, end, count_bits, f, stop, histogram)
+                f = stop
+
+
+@inlined
+def _add_features(
+    dense: DenseColumns,
+    rows: NDArray[np.int32],  # IN positions
+    sums: NDArray[np.int64],  # IN
+    first: int,  # IN the part of the two arrays above
+    last: int,  # IN
+    count_bits: int,  # IN s
+    first_feature: int,  # IN features of one run
+    last_feature: int,  # IN
+    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
+) -> None:
+    """Add positions to the cells of neighbouring features.
+
+    Rows are taken four at a time: their cells rarely coincide, so the processor can work on all of them at once.
+    """
+    codes, address, cell_start = dense.codes, dense.address, dense.cell_start
+    shift = dense.displacement[first_feature] - first_feature
+    one, stop = uint64(1), uint64(last_feature)
+    last_four = last - (last - first) % 4
+    for p in range(first, last_four, 4):
+        g0, h0 = _addends(sums[p], count_bits)
+        g1, h1 = _addends(sums[p + 1], count_bits)
+        g2, h2 = _addends(sums[p + 2], count_bits)
+        g3, h3 = _addends(sums[p + 3], count_bits)
+        here0, here1 = uint64(address[rows[p]] + shift), uint64(address[rows[p + 1]] + shift)
+        here2, here3 = uint64(address[rows[p + 2]] + shift), uint64(address[rows[p + 3]] + shift)
+        for f in range(uint64(first_feature), stop):
+            cell = uint64(cell_start[f])
+            add_pair(histogram, (cell + uint64(codes[here0 + f])) << one, g0, h0)
+            add_pair(histogram, (cell + uint64(codes[here1 + f])) << one, g1, h1)
+            add_pair(histogram, (cell + uint64(codes[here2 + f])) << one, g2, h2)
+            add_pair(histogram, (cell + uint64(codes[here3 + f])) << one, g3, h3)
+    for p in range(last_four, last):
+        g0, h0 = _addends(sums[p], count_bits)
+        here0 = uint64(address[rows[p]] + shift)
+        for f in range(uint64(first_feature), stop):
+            add_pair(histogram, (uint64(cell_start[f]) + uint64(codes[here0 + f])) << one, g0, h0)
 
 
 @inner
@@ -116,8 +150,7 @@ def add_sparse(
     sparse: SparseColumns,
     n_dense_cells: int,  # IN
     rows: NDArray[np.int32],  # IN positions
-    gradient: NDArray[np.int32],  # IN fixed point
-    curvature: NDArray[np.int32],  # IN fixed point
+    sums: NDArray[np.int64],  # IN their sums over contexts, packed
     first: int,  # IN
     last: int,  # IN
     count_bits: int,  # IN s
@@ -126,19 +159,13 @@ def add_sparse(
     """Add positions to the cells of the slots they carry: the cost is the number of entries."""
     padded_row, indptr, indices, offset = sparse.padded_row, sparse.indptr, sparse.indices, sparse.offset
     n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
-    one = np.uint64(1)
     for p in range(first, last):
-        g = np.int64(gradient[p])
-        h = (np.int64(curvature[p]) << count_bits) + 1
+        g, h = _addends(sums[p], count_bits)
         for o in range(offset.size):
             row = padded_row[rows[p]] + offset[o]
             shift = n_dense_cells + o * n_slots
             for q in range(indptr[row], indptr[row + 1]):
-                b = np.uint64(shift + indices[q]) << one
-                before_g = histogram[b]
-                before_h = histogram[b + one]
-                histogram[b] = before_g + g
-                histogram[b + one] = before_h + h
+                add_pair(histogram, np.uint64(shift + indices[q]) << np.uint64(1), g, h)
 
 
 @inner
@@ -154,26 +181,16 @@ def clear(
 def subtract(
     parent: NDArray[np.int64],  # IN/OUT (2 * n_cells,) becomes the sibling
     child: NDArray[np.int64],  # IN (2 * n_cells,)
+    shared: int,  # IN bits of H·2^s + n that are shared out: all (−1), or all but those of n (−2^s)
 ) -> None:
-    """Turn a parent's histogram into that of the other child of a split of rows."""
-    for b in range(parent.size):
-        parent[b] -= child[b]
+    """Turn a parent's histogram into that of the other child.
 
-
-@inner
-def subtract_contexts(
-    parent: NDArray[np.int64],  # IN/OUT (2 * n_cells,) becomes the sibling
-    child: NDArray[np.int64],  # IN (2 * n_cells,)
-    count_bits: int,  # IN s
-) -> None:
-    """Turn a parent's histogram into that of the other child of a split of contexts.
-
-    Both children hold the same positions, so the numbers of positions stay; only gradients and curvatures are shared
-    out. Positions that the sibling does not hold (at the starts of sequences) are taken out by the caller.
+    After a split of contexts both children hold the same positions, so the numbers of positions stay. Positions that
+    the sibling does not hold (at the starts of sequences) are taken out by the caller.
     """
     for b in range(0, parent.size, 2):
         parent[b] -= child[b]
-        parent[b + 1] -= (child[b + 1] >> count_bits) << count_bits
+        parent[b + 1] -= child[b + 1] & shared
 
 
 @inner

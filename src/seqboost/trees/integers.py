@@ -7,8 +7,11 @@ from typing import SupportsInt, cast
 
 import numpy as np
 
-__all__ = ["int64"]
+__all__ = ["int64", "uint64"]
 
 # Inside kernels, constants are handed on as int64: numba would compile a callee anew for every literal. Where types are
 # checked it is an int like any other.
 int64 = cast("Callable[[SupportsInt], int]", np.int64)
+
+# An index that cannot be negative: a signed one is tested for that at every access, and such loops are not vectorised.
+uint64 = cast("Callable[[SupportsInt], int]", np.uint64)

@@ -1,7 +1,8 @@
 """Rows of the nodes: dividing a node's positions between its children.
 
-Every node owns a segment of three parallel arrays (positions, gradients, curvatures). In each segment the positions
-that the tree is fitted to come first, in rising order, then those that only ride along (held-out sequences)::
+Every node owns a segment of two parallel arrays: positions, and their derivatives summed over the node's contexts
+(:mod:`seqboost.trees.fixedpoint`). In each segment the positions that the tree is fitted to come first, in rising
+order, then those that only ride along (held-out sequences) and have no derivatives::
 
     [ fitted ........ | riders .... ][ fitted ... | riders . ] ...
       node 0                           node 1
@@ -16,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inner
+from seqboost.trees.buffers import Segments
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.integers import int64
+from seqboost.trees.integers import int64, uint64
+from seqboost.trees.space import Space
 
-__all__ = ["divide", "keep_types", "mark_dense", "mark_sparse"]
+__all__ = ["divide", "mark_dense", "mark_sparse", "share"]
 
 
 @inner
@@ -66,62 +69,84 @@ def mark_sparse(
 @inner
 def divide(
     goes_left: NDArray[np.bool_],  # IN (last - first,)
-    rows: NDArray[np.int32],  # IN/OUT
-    gradient: NDArray[np.int32],  # IN/OUT
-    curvature: NDArray[np.int32],  # IN/OUT
+    segments: Segments,  # IN/OUT
     first: int,  # IN
-    n_fitted: int,  # IN fitted positions of the node; the riders after them have no derivatives
+    n_fitted: int,  # IN fitted positions of the node
     last: int,  # IN
-    spare: NDArray[np.int32],  # SCRATCH (3, n_rows)
+    spare: Segments,  # SCRATCH
 ) -> tuple[int, int]:
     """Move what goes left to the front, stably; return how many positions go left, and how many of them are fitted."""
-    n_left = first
-    n_right = int64(0)
-    for p in range(first, first + n_fitted):
-        i, g, h = rows[p], gradient[p], curvature[p]
+    rows, sums = segments
+    spare_rows, spare_sums = spare
+    one = uint64(1)
+    start, n_left, n_right = uint64(first), uint64(first), uint64(0)
+    for p in range(start, uint64(first + n_fitted)):
+        row, packed = rows[p], sums[p]
         # Both places are written and one counter moves: no branch to mispredict.
-        rows[n_left], gradient[n_left], curvature[n_left] = i, g, h
-        spare[0, n_right], spare[1, n_right], spare[2, n_right] = i, g, h
-        step = int64(goes_left[p - first])
+        rows[n_left], sums[n_left] = row, packed
+        spare_rows[n_right], spare_sums[n_right] = row, packed
+        step = uint64(goes_left[p - start])
         n_left += step
-        n_right += 1 - step
-    n_left_fitted, n_right_fitted = n_left - first, n_right
-    for p in range(first + n_fitted, last):
-        i = rows[p]
-        rows[n_left] = i
-        spare[0, n_right] = i
-        step = int64(goes_left[p - first])
+        n_right += one - step
+    n_left_fitted, n_right_fitted = n_left - start, n_right
+    for p in range(uint64(first + n_fitted), uint64(last)):
+        row = rows[p]
+        rows[n_left] = row
+        spare_rows[n_right] = row
+        step = uint64(goes_left[p - start])
         n_left += step
-        n_right += 1 - step
+        n_right += one - step
+    for q in range(n_right):
+        rows[n_left + q] = spare_rows[q]
     for q in range(n_right_fitted):
-        rows[n_left + q] = spare[0, q]
-        gradient[n_left + q] = spare[1, q]
-        curvature[n_left + q] = spare[2, q]
-    for q in range(n_right_fitted, n_right):
-        rows[n_left + q] = spare[0, q]
-    return n_left - first, n_left_fitted
+        sums[n_left + q] = spare_sums[q]
+    return int64(n_left - start), int64(n_left_fitted)
 
 
 @inner
-def keep_types(
-    row_type: NDArray[np.uint8],  # IN (n_rows,)
-    has: NDArray[np.bool_],  # IN (order + 1,) does a type stay?
-    rows: NDArray[np.int32],  # IN/OUT
-    gradient: NDArray[np.int32],  # IN/OUT
-    curvature: NDArray[np.int32],  # IN/OUT
-    first: int,  # IN the part of the three arrays above
-    size: int,  # IN
-    fitted: int,  # IN
-) -> tuple[int, int]:
-    """Drop the rows of types that ``has`` excludes, stably; return how many stay and how many of them are fitted."""
-    n = first
-    n_fitted = 0
-    for p in range(first, first + size):
-        i = rows[p]
-        rows[n] = i
-        gradient[n] = gradient[p]
-        curvature[n] = curvature[p]
-        n += int64(has[row_type[i]])
-        if p == first + fitted - 1:
-            n_fitted = n - first
-    return n - first, n_fitted
+def share(
+    cells: NDArray[np.int64],  # IN (n_rows, n_contexts)
+    space: Space,
+    mask: NDArray[np.int32],  # IN (n_extended,) contexts of the first child
+    contexts: NDArray[np.int64],  # IN those of them that rows of full type have
+    has: NDArray[np.bool_],  # IN (2, order + 1) types of rows that have a context on the left and on the right
+    side: int,  # IN that of the first child: 0 left, 1 right
+    segments: Segments,  # IN/OUT
+    first: int,  # IN
+    n_fitted: int,  # IN fitted positions of the node
+    last: int,  # IN
+    to: tuple[int, int],  # IN where the children's segments begin
+) -> tuple[int, int, int, int]:
+    """Give both children of a split of contexts their positions, stably; one child may take the place of the node.
+
+    Each gets its part of the sums of a position, and no position that has none of its contexts. Return how many
+    positions each child has, then how many of them are fitted.
+    """
+    rows, sums = segments
+    row_type, order = space.row_type, space.base.size - 1
+    here, there = uint64(side), uint64(1 - side)
+    a, b = uint64(to[0]), uint64(to[1])
+    for p in range(uint64(first), uint64(first + n_fitted)):
+        row, whole = rows[p], sums[p]
+        i = uint64(row)
+        j = uint64(row_type[i])
+        part = int64(0)
+        if j == uint64(order):
+            for q in range(contexts.size):
+                part += cells[i, uint64(contexts[q])]
+        else:
+            for c in range(space.n_contexts_of[j]):
+                part += cells[i, c] if mask[space.base[j] + c] != 0 else 0
+        rows[a], sums[a] = row, part
+        a += uint64(has[here, j])
+        rows[b], sums[b] = row, whole - part
+        b += uint64(has[there, j])
+    fitted = int64(a) - to[0], int64(b) - to[1]
+    for p in range(uint64(first + n_fitted), uint64(last)):
+        row = rows[p]
+        j = uint64(row_type[uint64(row)])
+        rows[a] = row
+        a += uint64(has[here, j])
+        rows[b] = row
+        b += uint64(has[there, j])
+    return int64(a) - to[0], int64(b) - to[1], fitted[0], fitted[1]

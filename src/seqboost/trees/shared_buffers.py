@@ -78,6 +78,7 @@ class Buffers:
         )
         self.rows, self.spare = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int32)
         self.drawn = np.ones((2, n_windowed), dtype=np.bool_)
+        self.pool = np.arange(n_windowed)
         self.shuffled = np.empty(n_windowed, dtype=np.int64)
         self.random = np.zeros(1, dtype=np.uint64)
         self.blocks = feature_blocks(dense, sparse, order, 4 * width)

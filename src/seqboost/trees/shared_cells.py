@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, jit, reassociating, run_tasks
+from seqboost._jit import inner_slicing, jit, reassociating, run_tasks
 from seqboost.trees.space import Space
 
 __all__ = ["Units", "draw_labels", "label_cells", "sum_contexts", "sum_row_contexts", "sum_rows"]
@@ -173,7 +173,7 @@ def _exponent(x: float) -> int:
     return min(max(math.frexp(x)[1], -90), 150) if x > 0 else 0
 
 
-@inner
+@inner_slicing
 def add_to(
     vector: NDArray[np.int32],  # IN (2 * n_labels,)
     total: NDArray[np.int32],  # IN/OUT (2 * n_labels,)

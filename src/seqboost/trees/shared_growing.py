@@ -112,6 +112,7 @@ class SharedGrower:
         lam, buffers = self.limits.l2_regularization, self.buffers
         units, labels = label_cells(gradient, hessian, rows, n_fitted, lam, buffers.cells, self.n_threads, seed)
         buffers.random[0] = seed
+        buffers.pool = _pool(buffers.shuffled.size, self.limits.n_tree_features, seed)
         growth = _Growth(self, units, rows, n_fitted)
         growth.run()
         sums = growth.fixed_sums() if len(labels) == len(gradient) else growth.sums(gradient, hessian)
@@ -339,10 +340,10 @@ class _Growth:
             for leaf in in_order:
                 self._give_up(leaf)
             return
-        if limits.n_drawn_features < buffers.shuffled.size:
+        if min(limits.n_drawn_features, limits.n_tree_features) < buffers.shuffled.size:
             for leaf in wanted:
                 place = buffers.drawn[0 if leaf is small else 1]
-                _draw(buffers.random, limits.n_drawn_features, buffers.shuffled, place)
+                _draw(buffers.random, limits.n_drawn_features, buffers.pool, buffers.shuffled, place)
         self._take_slot(small, large)
         contexts = buffers.sums.contexts
         if len(contexts):
@@ -463,19 +464,26 @@ def _parts(first: int, last: int, size: int) -> list[tuple[int, int]]:
     return [(a, min(a + size, last)) for a in range(first, last, size)]
 
 
+def _pool(n_features: int, n_drawn: int, seed: int) -> NDArray[np.int64]:
+    """Draw the window features that the nodes of a tree draw theirs from."""
+    if n_drawn >= n_features:
+        return np.arange(n_features)
+    return np.sort(np.random.default_rng(seed).permutation(n_features)[:n_drawn])
+
+
 @jit
 def _draw(
     state: NDArray[np.uint64],  # IN/OUT (1,) of the generator (SplitMix64)
     n_drawn: int,  # IN
+    pool: NDArray[np.int64],  # IN features of the tree
     shuffled: NDArray[np.int64],  # SCRATCH (n_window_features,)
     drawn: NDArray[np.bool_],  # OUT (n_window_features,)
 ) -> None:
     """Draw the window features that a node may use, without replacement."""
-    n = drawn.size
-    for f in range(n):
-        drawn[f] = False
-        shuffled[f] = f
-    for r in range(n_drawn):
+    n = pool.size
+    drawn[:] = False
+    shuffled[:n] = pool
+    for r in range(min(n_drawn, n)):
         state[0] += np.uint64(0x9E3779B97F4A7C15)
         z = state[0]
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

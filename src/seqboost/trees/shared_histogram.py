@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost._jit import inlined, inner_slicing
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.shared_cells import add_to
 from seqboost.trees.tree import DENSE, LAG, SPARSE
@@ -64,7 +64,7 @@ def _parts(start: NDArray[np.generic], most: int) -> list[tuple[int, int]]:
     return parts
 
 
-@inner
+@inner_slicing
 def _add(
     cell: int,
     vector: NDArray[np.int32],  # IN (2 * n_labels,)
@@ -92,7 +92,7 @@ def _cell(
     return np.uint64(dense.cell_start[f]) + np.uint64(code), code >= dense.n_values[f] + 2
 
 
-@inner
+@inner_slicing
 def _add_dense(
     dense: DenseColumns,
     block: NDArray[np.int64],  # IN (N_BLOCK,)
@@ -142,7 +142,7 @@ def _add_dense(
                 counts[b] += 1
 
 
-@inner
+@inner_slicing
 def add_rows(
     dense: DenseColumns,
     sparse: SparseColumns,
@@ -172,7 +172,7 @@ def add_rows(
                 _add(shift + slot, vector, sums, counts)
 
 
-@inner
+@inner_slicing
 def subtract_child(
     block: NDArray[np.int64],  # IN (N_BLOCK,)
     child_sums: NDArray[np.int32],  # IN (n_cells, 2 * n_labels)
@@ -191,7 +191,7 @@ def subtract_child(
                 counts[cell] -= child_counts[cell]
 
 
-@inner
+@inner_slicing
 def remove_rows(
     dense: DenseColumns,
     sparse: SparseColumns,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, reassociating
+from seqboost._jit import inner_slicing, reassociating
 from seqboost.trees.integers import int64
 from seqboost.trees.ordering import sort
 from seqboost.trees.shared_cells import Units
@@ -97,7 +97,7 @@ def _key(
     return total
 
 
-@inner
+@inner_slicing
 def _leading_direction(
     n: int,  # IN number of categories
     longest: int,  # IN the category to start from
@@ -126,7 +126,7 @@ def _leading_direction(
             direction[k] = direction[k] / top if top != 0.0 else 1.0
 
 
-@inner
+@inner_slicing
 def order_vectors(
     sums: NDArray[np.int32],  # IN (n_cells, 2 * n_labels)
     counts: NDArray[np.int32],  # IN (n_cells,)

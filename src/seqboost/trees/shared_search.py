@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, jit
+from seqboost._jit import inner_slicing, jit
 from seqboost.trees.criterion import BOUNDARY_LEFT, FROM_TOP, MISSING_LEFT, Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
@@ -115,7 +115,7 @@ def search(
                 _search_block(dense, sparse, space, limits, units, block, pair, q, sums, scratch, finds, number)
 
 
-@inner
+@inner_slicing
 def _search_block(
     dense: DenseColumns,
     sparse: SparseColumns,
@@ -201,7 +201,7 @@ def _search_block(
                 _complete(counts, start, n_cells, node.n, ordered, left)
 
 
-@inner
+@inner_slicing
 def _write_categories(
     cut: int,  # IN place on the line of the last value on the left side
     n: int,  # IN length of the line
@@ -215,7 +215,7 @@ def _write_categories(
         left[line[n - 1 - r if from_top else r]] = True
 
 
-@inner
+@inner_slicing
 def _write_below(
     cut: int,  # IN place on the line of the last value on the low side
     line: NDArray[np.int64],  # IN (max_line,)
@@ -235,7 +235,7 @@ def _write_below(
         left[v] = (v <= last) != low_has_absent
 
 
-@inner
+@inner_slicing
 def _complete(
     counts: NDArray[np.int32],  # IN (n_cells,)
     start: int,  # IN first cell of the feature

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, reassociating
+from seqboost._jit import inner_slicing, reassociating
 from seqboost.trees.criterion import BOUNDARY_LEFT, MISSING_LEFT, Limits
 from seqboost.trees.integers import int64
 from seqboost.trees.shared_cells import Units, add_to
@@ -111,7 +111,7 @@ def node_gain(
     return total
 
 
-@inner
+@inner_slicing
 def scan_line(
     to_beat: float,
     node: VectorNode,
@@ -140,7 +140,7 @@ def scan_line(
     return best, end
 
 
-@inner
+@inner_slicing
 def lay_values(
     counts: NDArray[np.int32],  # IN (n_cells,)
     start: int,  # IN first cell of the feature
@@ -156,7 +156,7 @@ def lay_values(
     return n
 
 
-@inner
+@inner_slicing
 def lay_slots(
     node: VectorNode,
     limits: Limits,
@@ -194,7 +194,7 @@ def lay_slots(
     return n
 
 
-@inner
+@inner_slicing
 def start_side(
     flags: int,  # IN MISSING_LEFT, BOUNDARY_LEFT
     sums: NDArray[np.int32],  # IN (n_cells, 2 * n_labels)
@@ -212,7 +212,7 @@ def start_side(
     return n
 
 
-@inner
+@inner_slicing
 def count_rows(
     node: VectorNode,
     counts: NDArray[np.int32],  # IN (n_cells,)
@@ -239,7 +239,7 @@ def count_rows(
     return n_left
 
 
-@inner
+@inner_slicing
 def sum_labels(
     contexts: NDArray[np.int32],  # IN (n_extended, 2 * n_labels)
     mask: NDArray[np.bool_],  # IN (n_extended,) the node's contexts
@@ -259,7 +259,7 @@ def sum_labels(
             scratch.present[v, space.type_of[e]] += 1
 
 
-@inner
+@inner_slicing
 def count_contexts(
     type_rows: NDArray[np.int64],  # IN (order + 1,) positions of each type
     n: int,  # IN length of the line

@@ -28,7 +28,7 @@ from seqboost.trees.criterion import (
 )
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.integers import int64
+from seqboost.trees.integers import int64, uint64
 from seqboost.trees.lags import best_lag
 from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Ranks, order_categories
 from seqboost.trees.space import Space
@@ -48,54 +48,74 @@ def _numeric(
     scales: Scales,
     feature: int,  # IN
 ) -> SplitRule:
-    """Scan the thresholds of one numeric feature."""
-    g_missing, h_missing, n_missing = unpack(histogram, start + n_values, scales)
-    g_boundary, h_boundary, n_boundary = unpack(histogram, start + n_values + 1, scales)
-    specials = n_missing + n_boundary > 0
-    # Sides of the specials: 0 to 3 in bits MISSING_LEFT and BOUNDARY_LEFT, as far as the node holds them.
-    step = MISSING_LEFT if n_missing > 0 else BOUNDARY_LEFT
-    n_sides = 2 * BOUNDARY_LEFT if n_boundary > 0 else BOUNDARY_LEFT
-    gradient_unit = 1.0 / scales.gradient
-    curvature_unit = 1.0 / scales.curvature
-    lam = limits.l2_regularization
+    """Scan the thresholds of one numeric feature: in the common case free of calls and divisions."""
+    _, _, n_missing = unpack(histogram, start + n_values, scales)
+    _, _, n_boundary = unpack(histogram, start + n_values + 1, scales)
+    if n_missing + n_boundary > 0:
+        return _with_specials(best, node, limits, histogram, start, n_values, scales, feature)
+    gradient_unit, curvature_unit = 1.0 / scales.gradient, 1.0 / scales.curvature
+    lam, min_rows = limits.l2_regularization, limits.min_samples_leaf
     g, h, n, parent_gain = node
     to_beat = best.gain + parent_gain
     count_mask = (int64(1) << scales.count_bits) - 1
-    sum_g = int64(0)
-    sum_h = int64(0)
-    for v in range(n_values if specials else n_values - 1):
+    sum_g, sum_h = int64(0), int64(0)
+    # An empty cell repeats the threshold before it, which it does not beat; to ask for it would cost more than that.
+    for v in range(n_values - 1):
+        sum_g += histogram[uint64(2 * (start + v))]
+        sum_h += histogram[uint64(2 * (start + v) + 1)]
+        n_left = sum_h & count_mask
+        if n_left < min_rows:
+            continue
+        if n - n_left < min_rows:
+            break
+        g_left = sum_g * gradient_unit
+        g_right = g - g_left
+        h_left = (sum_h >> scales.count_bits) * curvature_unit
+        h_l = h_left + lam
+        h_r = h - h_left + lam
+        if g_left * g_left * h_r + g_right * g_right * h_l > to_beat * (h_l * h_r) and h_l > 0.0 and h_r > 0.0:
+            gain = gain_of(g_left, h_l, g_right, h_r) - parent_gain
+            if gain > best.gain:
+                best = SplitRule(gain, int64(DENSE), int64(feature), int64(v), int64(0))
+                to_beat = gain + parent_gain
+    return best
+
+
+@inner
+def _with_specials(
+    best: SplitRule,
+    node: Node,
+    limits: Limits,
+    histogram: NDArray[np.int64],  # IN (2 * n_cells,)
+    start: int,  # IN first cell of the feature
+    n_values: int,  # IN
+    scales: Scales,
+    feature: int,  # IN
+) -> SplitRule:
+    """Scan the thresholds of a numeric feature in a node that holds missing values or the boundary."""
+    g_missing, h_missing, n_missing = unpack(histogram, start + n_values, scales)
+    g_boundary, h_boundary, n_boundary = unpack(histogram, start + n_values + 1, scales)
+    # Sides of the specials: 0 to 3 in bits MISSING_LEFT and BOUNDARY_LEFT, as far as the node holds them.
+    step = MISSING_LEFT if n_missing > 0 else BOUNDARY_LEFT
+    n_sides = 2 * BOUNDARY_LEFT if n_boundary > 0 else BOUNDARY_LEFT
+    count_mask = (int64(1) << scales.count_bits) - 1
+    sum_g, sum_h = int64(0), int64(0)
+    for v in range(n_values):
         cell = 2 * (start + v)
-        packed = histogram[cell + 1]
-        if packed == 0:
+        if histogram[cell + 1] == 0:
             continue
         sum_g += histogram[cell]
-        sum_h += packed
-        n_left = sum_h & count_mask
-        g_left = sum_g * gradient_unit
-        h_left = (sum_h >> scales.count_bits) * curvature_unit
-        if not specials:
-            # The common case, kept free of calls and divisions: no missing value and no boundary in this node.
-            if n_left < limits.min_samples_leaf:
-                continue
-            if n - n_left < limits.min_samples_leaf:
-                break
-            h_l = h_left + lam
-            h_r = h - h_left + lam
-            g_right = g - g_left
-            if g_left * g_left * h_r + g_right * g_right * h_l > to_beat * (h_l * h_r) and h_l > 0.0 and h_r > 0.0:
-                gain = gain_of(g_left, h_l, g_right, h_r) - parent_gain
-                if gain > best.gain:
-                    best = SplitRule(gain, int64(DENSE), int64(feature), int64(v), int64(0))
-                    to_beat = gain + parent_gain
-            continue
+        sum_h += histogram[cell + 1]
         for sides in range(0, n_sides, step):
-            g_side, h_side, n_side = g_left, h_left, n_left
+            g_left = sum_g * (1.0 / scales.gradient)
+            h_left = (sum_h >> scales.count_bits) * (1.0 / scales.curvature)
+            n_left = sum_h & count_mask
             if sides & MISSING_LEFT:
-                g_side, h_side, n_side = g_side + g_missing, h_side + h_missing, n_side + n_missing
+                g_left, h_left, n_left = g_left + g_missing, h_left + h_missing, n_left + n_missing
             if sides & BOUNDARY_LEFT:
-                g_side, h_side, n_side = g_side + g_boundary, h_side + h_boundary, n_side + n_boundary
+                g_left, h_left, n_left = g_left + g_boundary, h_left + h_boundary, n_left + n_boundary
             best = try_split(
-                best, node, limits, g_side, h_side, n_side, int64(DENSE), int64(feature), int64(v), int64(sides)
+                best, node, limits, g_left, h_left, n_left, int64(DENSE), int64(feature), int64(v), int64(sides)
             )
     return best
 

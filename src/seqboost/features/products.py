@@ -1,0 +1,355 @@
+"""Weights of a linear model, and its two products: rows · weights → scores, rowsᵀ · gradient → gradient of the weights.
+
+    score_t(k) = Σ_o Σ_{(j, x) in row t+o} x · w(feature(o, j), k)
+
+A feature has weights for some labels only (those it was seen with), laid end to end::
+
+    weights of feature f     start[f] : start[f + 1]        label, value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._jit import jit, run_tasks
+from seqboost.exceptions import ModelFileError
+from seqboost.features.linear import LinearColumns, LinearRows
+
+__all__ = ["LinearGradient", "LinearWeights"]
+
+SEQUENCES_PER_TASK = 64
+COLUMNS_PER_TASK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LinearWeights:
+    """Weights of the features of a linear model.
+
+    Attributes
+    ----------
+    columns : LinearColumns
+        The features.
+    n_labels : int
+    start : ndarray of int64, shape (n_features + 1,)
+    label : ndarray of int32, shape (n_weights,)
+        Increasing within a feature.
+    value : ndarray of float32, shape (n_weights,)
+    """
+
+    columns: LinearColumns
+    n_labels: int
+    start: NDArray[np.int64]
+    label: NDArray[np.int32]
+    value: NDArray[np.float32]
+
+    def with_value(self, value: NDArray[Any]) -> LinearWeights:
+        """Return the same features with other weights."""
+        return replace(self, value=value.astype(np.float32))
+
+    def scores(self, rows: LinearRows, n_threads: int = 1) -> NDArray[np.float32]:
+        """Score all rows, (n_labels, n_rows, 1); the result does not depend on the number of threads."""
+        scores = np.empty((self.n_labels, rows.n_rows, 1), dtype=np.float32)
+        n_sequences, columns = len(rows.offsets) - 1, self.columns
+        tasks = [
+            (
+                (first, min(first + SEQUENCES_PER_TASK, n_sequences)), rows.offsets, rows.indptr, rows.column,
+                rows.value, columns.offsets, columns.feature_of, columns.boundary, self.start, self.label, self.value,
+                np.empty(self.n_labels), scores.reshape(self.n_labels, -1),
+            )
+            for first in range(0, n_sequences, SEQUENCES_PER_TASK)
+        ]  # fmt: skip
+        run_tasks(linear_scores, tasks, n_threads)
+        return scores
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays by name, those of the columns included."""
+        own: dict[str, NDArray[Any]] = {"start": self.start, "label": self.label, "value": self.value}
+        return own | {f"columns_{name}": array for name, array in self.columns.to_arrays().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], binner: Any, n_labels: int) -> LinearWeights:
+        """Rebuild from what `to_arrays` gave; every number is checked, so that no forged file can reach a kernel.
+
+        Raises
+        ------
+        ModelFileError
+            If an array is missing, of the wrong type or shape, or holds a number that makes no sense.
+        """
+        prefix = "columns_"
+        named = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        columns = LinearColumns.from_arrays(named, binner)
+        for name, dtype in (("start", np.int64), ("label", np.int32), ("value", np.float32)):
+            if name not in arrays or arrays[name].dtype != np.dtype(dtype) or arrays[name].ndim != 1:
+                raise _damaged(f"the array {name!r} is missing, or not one dimension of {np.dtype(dtype)}")
+        start, label, value = arrays["start"], arrays["label"], arrays["value"]
+        rises = len(start) == columns.n_features + 1 and start[0] == 0 and bool((np.diff(start) >= 0).all())
+        if not rises or start[-1] != len(label) or len(label) != len(value):
+            raise _damaged("its weights do not fit its features")
+        if columns.feature_of.min(initial=0) < -1 or columns.boundary.min(initial=0) < -1:
+            raise _damaged("a feature has a negative number")
+        if len(label) and (label.min() < 0 or label.max() >= n_labels):
+            raise _damaged("a weight belongs to a label that does not exist")
+        if not np.isfinite(value).all():
+            raise _damaged("a weight is not finite")
+        return cls(columns, n_labels, start, label, value)
+
+
+def _damaged(complaint: str) -> ModelFileError:
+    return ModelFileError(f"the linear part of this model makes no sense: {complaint}; save the model again")
+
+
+class LinearGradient:
+    """Sums over training rows, feature by feature: which labels it is seen with, and the gradient of its weights.
+
+    Rows are turned into columns once: features are then summed side by side on threads, each in the order of rows.
+
+    Parameters
+    ----------
+    columns : LinearColumns
+        The features.
+    rows : LinearRows
+        Training sequences, and perhaps others after them.
+    n_sequences : int
+        Number of training sequences.
+    """
+
+    def __init__(self, columns: LinearColumns, rows: LinearRows, n_sequences: int) -> None:
+        self._columns = columns
+        self._sequences = rows.offsets[: n_sequences + 1]
+        n_rows = int(self._sequences[-1])
+        lengths = np.diff(self._sequences)
+        self._position = (np.arange(n_rows) - np.repeat(self._sequences[:-1], lengths)).astype(np.int32)
+        self._remaining = (np.repeat(lengths, lengths) - self._position).astype(np.int32)
+        column = rows.column[: rows.indptr[n_rows]]
+        n_columns = columns.feature_of.shape[1]
+        counts = np.bincount(column[column >= 0], minlength=n_columns)
+        self._start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self._row = np.empty(self._start[-1], dtype=np.int32)
+        self._value = np.empty(self._start[-1], dtype=np.float32)
+        _transpose(rows.indptr[: n_rows + 1], column, rows.value, self._start[:-1].copy(), self._row, self._value)
+
+    def label_pairs(
+        self, labels: NDArray[np.int32], n_labels: int, all_from: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Which labels each feature has weights for: those it was seen with, or all if it is seen at least so often.
+
+        Returns
+        -------
+        start : ndarray of int64, shape (n_features + 1,)
+        label : ndarray of int32, shape (n_weights,)
+        """
+        columns, n_rows = self._columns, len(self._position)
+        taken = np.zeros((columns.n_features, -(-n_labels // 8)), dtype=np.uint8)
+        count = np.zeros(columns.n_features, dtype=np.int64)
+        seen_labels(
+            self._start, self._row, self._position, self._remaining, self._sequences, columns.offsets,
+            columns.feature_of, columns.boundary, np.ascontiguousarray(labels[:n_rows]), taken, count,
+        )  # fmt: skip
+        taken[count >= all_from] = 255
+        bits = np.unpackbits(taken, axis=1, bitorder="little")[:, :n_labels]
+        start = np.concatenate([[0], np.cumsum(bits.sum(axis=1, dtype=np.int64))]).astype(np.int64)
+        return start, np.nonzero(bits)[1].astype(np.int32)
+
+    def __call__(
+        self, weights: LinearWeights, gradient: NDArray[np.float32], n_threads: int = 1, *, squared: bool = False
+    ) -> NDArray[np.float64]:
+        """Return Σ_t x_t · gradient_t(k) of each weight, (n_weights,); with ``squared``, of x² instead of x.
+
+        Parameters
+        ----------
+        weights : LinearWeights
+            Which weights there are.
+        gradient : ndarray of float32, shape (n_labels, n_rows, 1)
+            Gradient of the scores.
+        n_threads : int, default=1
+            The result does not depend on it.
+        """
+        columns, n_rows = self._columns, len(self._position)
+        by_row = np.ascontiguousarray(gradient[:, :n_rows, 0].T)
+        total = np.zeros(len(weights.label))
+        n_columns = columns.feature_of.shape[1]
+        common = (
+            self._start, self._row, self._value**2 if squared else self._value, self._position, self._remaining,
+            columns.offsets, columns.feature_of, weights.start, weights.label, by_row,
+        )  # fmt: skip
+        tasks = [
+            ((first, min(first + COLUMNS_PER_TASK, n_columns)), *common, np.empty(weights.n_labels), total)
+            for first in range(0, n_columns, COLUMNS_PER_TASK)
+        ]
+        run_tasks(linear_gradient, tasks, n_threads)
+        boundary_gradient(
+            self._sequences, columns.offsets, columns.boundary, weights.start, weights.label, by_row, total
+        )
+        return total
+
+
+@jit
+def linear_scores(
+    span: tuple[int, int],  # sequences first, last
+    sequences: NDArray[np.int64],  # IN (n_sequences + 1,)
+    indptr: NDArray[np.int64],  # IN (n_rows + 1,)
+    column: NDArray[np.int32],  # IN (n_pairs,)
+    value: NDArray[np.float32],  # IN (n_pairs,)
+    offsets: NDArray[np.int32],  # IN (n_offsets,)
+    feature_of: NDArray[np.int32],  # IN (n_offsets, n_columns)
+    boundary: NDArray[np.int32],  # IN (n_offsets,)
+    start: NDArray[np.int64],  # IN (n_features + 1,)
+    label: NDArray[np.int32],  # IN (n_weights,)
+    weight: NDArray[np.float32],  # IN (n_weights,)
+    total: NDArray[np.float64],  # SCRATCH (K,)
+    scores: NDArray[np.float32],  # OUT (K, n_rows)
+) -> None:
+    """Score the rows of some sequences."""
+    n_labels = len(total)
+    for s in range(span[0], span[1]):
+        begin, stop = sequences[s], sequences[s + 1]
+        for t in range(begin, stop):
+            for k in range(n_labels):
+                total[k] = 0.0
+            for o in range(len(offsets)):
+                r = t + offsets[o]
+                if r < begin or r >= stop:
+                    f = boundary[o]
+                    if f >= 0:
+                        for w in range(start[f], start[f + 1]):
+                            total[label[w]] += np.float64(weight[w])
+                    continue
+                for pair in range(indptr[r], indptr[r + 1]):
+                    f = feature_of[o, column[pair]] if column[pair] >= 0 else np.int32(-1)
+                    if f < 0:
+                        continue
+                    x = np.float64(value[pair])
+                    if start[f + 1] - start[f] == n_labels:
+                        first = np.uint64(start[f])
+                        for k in range(n_labels):
+                            total[k] += x * np.float64(weight[first + np.uint64(k)])
+                    else:
+                        for w in range(start[f], start[f + 1]):
+                            total[label[w]] += x * np.float64(weight[w])
+            for k in range(n_labels):
+                scores[k, t] = np.float32(total[k])
+
+
+@jit
+def linear_gradient(
+    span: tuple[int, int],  # columns first, last
+    column_start: NDArray[np.int64],  # IN (n_columns + 1,)
+    row: NDArray[np.int32],  # IN (n_pairs,)
+    value: NDArray[np.float32],  # IN (n_pairs,)
+    position: NDArray[np.int32],  # IN (n_rows,) within the sequence
+    remaining: NDArray[np.int32],  # IN (n_rows,) rows to its end, this one included
+    offsets: NDArray[np.int32],  # IN (n_offsets,)
+    feature_of: NDArray[np.int32],  # IN (n_offsets, n_columns)
+    start: NDArray[np.int64],  # IN (n_features + 1,)
+    label: NDArray[np.int32],  # IN (n_weights,)
+    gradient: NDArray[np.float32],  # IN (n_rows, K)
+    total: NDArray[np.float64],  # SCRATCH (K,)
+    summed: NDArray[np.float64],  # OUT (n_weights,)
+) -> None:
+    """Sum x · gradient over the rows that see some columns; row r is what row t = r − offset sees."""
+    n_labels = len(total)
+    for c in range(span[0], span[1]):
+        for o in range(len(offsets)):
+            f = feature_of[o, c]
+            if f < 0:
+                continue
+            offset, first, last = offsets[o], start[f], start[f + 1]
+            dense = last - first == n_labels
+            for k in range(n_labels):
+                total[k] = 0.0
+            for pair in range(column_start[c], column_start[c + 1]):
+                r = row[pair]
+                if position[r] < offset or remaining[r] <= -offset:
+                    continue
+                x, t = np.float64(value[pair]), np.uint64(r - offset)
+                if dense:
+                    for k in range(n_labels):
+                        total[k] += x * np.float64(gradient[t, np.uint64(k)])
+                else:
+                    for w in range(first, last):
+                        total[w - first] += x * np.float64(gradient[t, np.uint64(label[w])])
+            for w in range(first, last):
+                summed[w] = total[w - first]
+
+
+@jit
+def boundary_gradient(
+    sequences: NDArray[np.int64],  # IN (n_sequences + 1,)
+    offsets: NDArray[np.int32],  # IN (n_offsets,)
+    boundary: NDArray[np.int32],  # IN (n_offsets,)
+    start: NDArray[np.int64],  # IN (n_features + 1,)
+    label: NDArray[np.int32],  # IN (n_weights,)
+    gradient: NDArray[np.float32],  # IN (n_rows, K)
+    summed: NDArray[np.float64],  # OUT (n_weights,) those of the boundary features
+) -> None:
+    """Sum the gradient over the rows that look beyond the end of their sequence."""
+    for o in range(len(offsets)):
+        f, offset = boundary[o], offsets[o]
+        if f < 0:
+            continue
+        for s in range(len(sequences) - 1):
+            begin, stop = sequences[s], sequences[s + 1]
+            first, last = (max(stop - offset, begin), stop) if offset > 0 else (begin, min(begin - offset, stop))
+            for t in range(first, last):
+                for w in range(start[f], start[f + 1]):
+                    summed[w] += np.float64(gradient[t, label[w]])
+
+
+@jit
+def seen_labels(
+    column_start: NDArray[np.int64],  # IN (n_columns + 1,)
+    row: NDArray[np.int32],  # IN (n_pairs,)
+    position: NDArray[np.int32],  # IN (n_rows,)
+    remaining: NDArray[np.int32],  # IN (n_rows,)
+    sequences: NDArray[np.int64],  # IN (n_sequences + 1,)
+    offsets: NDArray[np.int32],  # IN (n_offsets,)
+    feature_of: NDArray[np.int32],  # IN (n_offsets, n_columns)
+    boundary: NDArray[np.int32],  # IN (n_offsets,)
+    labels: NDArray[np.int32],  # IN (n_rows,) −1 = unobserved
+    taken: NDArray[np.uint8],  # OUT (n_features, ceil(K / 8)) bits, zero before
+    count: NDArray[np.int64],  # OUT (n_features,) zero before
+) -> None:
+    """Note the labels of the rows that see each feature, and count the rows."""
+    for c in range(len(column_start) - 1):
+        for o in range(len(offsets)):
+            f, offset = feature_of[o, c], offsets[o]
+            for pair in range(column_start[c], column_start[c + 1] if f >= 0 else column_start[c]):
+                r = row[pair]
+                if position[r] >= offset and remaining[r] > -offset:
+                    k = labels[r - offset]
+                    count[f] += 1
+                    if k >= 0:
+                        taken[f, k >> 3] |= np.uint8(1 << (k & 7))
+    for o in range(len(offsets)):
+        f, offset = boundary[o], offsets[o]
+        for s in range(len(sequences) - 1 if f >= 0 else 0):
+            begin, stop = sequences[s], sequences[s + 1]
+            first, last = (max(stop - offset, begin), stop) if offset > 0 else (begin, min(begin - offset, stop))
+            for t in range(first, last):
+                count[f] += 1
+                if labels[t] >= 0:
+                    taken[f, labels[t] >> 3] |= np.uint8(1 << (labels[t] & 7))
+
+
+@jit
+def _transpose(
+    indptr: NDArray[np.int64],  # IN (n_rows + 1,)
+    column: NDArray[np.int32],  # IN (n_pairs,)
+    value: NDArray[np.float32],  # IN (n_pairs,)
+    place: NDArray[np.int64],  # IN (n_columns,) where each column begins; changed
+    row_of: NDArray[np.int32],  # OUT (n_pairs,) column by column, rows increasing
+    value_of: NDArray[np.float32],  # OUT (n_pairs,)
+) -> None:
+    """Sort pairs by column."""
+    for r in range(len(indptr) - 1):
+        for pair in range(indptr[r], indptr[r + 1]):
+            c = column[pair]
+            if c >= 0:
+                row_of[place[c]] = r
+                value_of[place[c]] = value[pair]
+                place[c] += 1

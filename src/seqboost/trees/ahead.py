@@ -1,0 +1,186 @@
+"""Compiling the kernels of this room in a second process, on the first fit of a new installation.
+
+Growing a tree is more than half of all that the first fit compiles, and numba compiles one kernel at a time. So ::
+
+    this process     start ── best_split ── binning ── chain ── objectives ── wait ── trees, from the cache
+    helper           import numba ── everything else that grows a tree ───────┘
+
+The two meet in numba's cache alone: whatever the helper has not written there (it could not be started, it failed, it
+took too long), this process compiles by itself, as it would have done without it. The model is the same either way.
+
+The helper is ``python -m seqboost.trees.ahead``. It ends when it is done, or when its standard input does, which it
+shares with nobody: a helper does not outlive its process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import numba
+import numpy as np
+
+from seqboost._jit import is_cached, thread_count
+from seqboost.trees.criterion import Limits
+from seqboost.trees.fixedpoint import Scales
+from seqboost.trees.grower import grow_tree
+from seqboost.trees.growing import TreeGrower
+from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.space import context_space
+from seqboost.trees.splitting import best_split
+
+__all__ = ["compile_beside", "grow_tiny", "split_types", "wait"]
+
+LONGEST_WAIT = 120.0  # seconds; on a quiet machine a helper needs 11
+
+_helper: subprocess.Popen[bytes] | None = None
+_lock = threading.Lock()
+
+
+def tiny_grower() -> TreeGrower:
+    """Return a grower of two rows of one column, with the types of every other."""
+    none32, none64 = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
+    dense = DenseColumns(
+        codes=np.array([0, 1], dtype=np.uint8),
+        address=np.array([0, 1]),
+        feature=np.zeros(1, dtype=np.int32),
+        displacement=np.zeros(1, dtype=np.int64),
+        n_values=np.array([2], dtype=np.int32),
+        kind=np.zeros(1, dtype=np.uint8),
+        cell_start=np.array([0, 4]),
+        run_start=np.array([0, 1]),
+    )
+    sparse = SparseColumns(
+        padded_row=np.array([0, 1]),
+        indptr=np.zeros(3, dtype=np.int64),
+        indices=none32,
+        slot_start=np.zeros(1, dtype=np.int32),
+        kind=np.zeros(0, dtype=np.uint8),
+        absent_rank=none32,
+        offset=none64,
+        enabled=np.zeros((0, 0), dtype=np.bool_),
+    )
+    return TreeGrower(dense, sparse, context_space(2, 1, np.array([0, 2])), Limits(2, 1, 1, 1.0, 0.0, False, 1))
+
+
+def grow_tiny() -> None:
+    """Compile all that growing a tree and adding it to the scores needs, by doing it."""
+    grower, rows = tiny_grower(), np.arange(2, dtype=np.int32)
+    derivatives = np.ones((2, 2), dtype=np.float32)
+    tree, partition = grower.grow(derivatives, derivatives, rows, 2, lambda g, h: g / h)
+    partition.add(tree.value, derivatives, np.empty_like(derivatives))
+
+
+def split_types() -> tuple[numba.types.Type, ...]:
+    """Return the types with which ``grow_tree`` calls ``best_split``."""
+    grower = tiny_grower()
+    leaves, scratch = grower._leaves, grower._scratch
+    arguments = (
+        grower.dense, grower.sparse, grower.space, grower.limits, Scales(1.0, 1.0, 1), (0.0, 0.0, 0, 0.0),
+        leaves.histogram[0], leaves.contexts[0], leaves.mask[0], leaves.type_rows[0], scratch.drawn, scratch.ranks,
+    )  # fmt: skip
+    return tuple(numba.typeof(argument) for argument in arguments)
+
+
+def compile_beside(n_threads: int) -> bool:
+    """Have this room's kernels compiled if they are not in the cache; return whether a helper works on them.
+
+    Nothing happens for ``n_threads=1``: who asks for one job gets one process.
+    """
+    global _helper
+    with _lock:
+        if n_threads == 1 or not _may_help() or is_cached(grow_tree) is not False:
+            return False
+        if _helper is not None:
+            return True  # the fit of another thread began it, or one that failed before it came to trees
+        try:
+            _helper = _start()
+        except Exception:  # no processes on this platform, none left, forbidden: then without
+            return False
+        atexit.register(_stop)
+        with suppress(Exception):  # then the helper compiles it as well
+            cast("Any", best_split).compile(split_types())
+        return True
+
+
+def _may_help() -> bool:
+    """Tell whether ``sys.executable`` is a Python that may be started, and its work of use here."""
+    is_python = Path(sys.executable or "").name.lower().startswith("python")  # or else the application we live in
+    return (
+        is_python
+        and thread_count(-1) > 1
+        and not getattr(sys, "frozen", False)
+        and not numba.config.DISABLE_JIT
+        and not multiprocessing.current_process().daemon  # workers of a pool: there are enough of them already
+        and not cast("Any", grow_tree).signatures
+    )
+
+
+def _start(module: str = __name__) -> subprocess.Popen[bytes]:
+    """Start the helper: the same modules, from the same places, and the same cache."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    if numba.config.CACHE_DIR:
+        environment["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )
+
+
+def wait() -> None:
+    """Wait until the helper is done, if there is one: its kernels are in the cache then, or it has failed."""
+    if _helper is not None:
+        with _lock:
+            _stop(LONGEST_WAIT)
+
+
+def _stop(patience: float = 0.0) -> None:
+    """End the helper, after ``patience`` seconds if it is not done by then."""
+    global _helper
+    if _helper is None:
+        return
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            _helper.wait(patience)
+    finally:
+        _helper.kill()
+        _helper.communicate()
+        _helper = None
+        atexit.unregister(_stop)
+
+
+def _forget() -> None:
+    """Leave the helper to the process that this one was forked from, which may hold the lock in another thread."""
+    global _helper, _lock
+    if _helper is not None:
+        _helper.returncode = 0  # not ours to wait for
+        if _helper.stdin is not None:
+            _helper.stdin.close()
+    _helper, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _end_with_parent() -> None:
+    """Leave at once when standard input ends, which it does when the process that started this one is gone."""
+    os.read(0, 1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    grow_tiny()
+    os._exit(0)  # with a thread still reading, and whatever PYTHONINSPECT says

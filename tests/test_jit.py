@@ -1,0 +1,116 @@
+"""How kernels are compiled and cached."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from seqboost import _jit
+
+SOURCE = """
+import numpy as np
+
+def double(x):
+    for i in range(x.size):
+        x[i] *= 2
+
+def double_again(x):
+    for i in range(x.size):
+        x[i] *= 2
+
+def allocate(n):
+    return np.empty(n).size
+
+def allocate_again(n):
+    return np.empty(n).size
+"""
+
+
+@pytest.fixture
+def functions(tmp_path, monkeypatch):
+    """Functions of a module of their own, with a cache of their own."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    file = tmp_path / "functions.py"
+    file.write_text(SOURCE, encoding="utf-8")
+    names: dict[str, object] = {}
+    exec(compile(SOURCE, str(file), "exec"), names)
+    return SimpleNamespace(**names)
+
+
+def test_lean_kernels_compute_the_same(functions):
+    lean, plain = _jit.lean(functions.double), _jit.jit(functions.double_again)
+    a, b = np.arange(3.0), np.arange(3.0)
+    lean(a)
+    plain(b)
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(a, [0.0, 2.0, 4.0])
+
+
+def test_lean_kernels_may_not_allocate(functions):
+    assert _jit.jit(functions.allocate)(3) == 3
+    with pytest.raises(numba.TypingError, match="Only accept returning of array passed into the function"):
+        _jit.lean(functions.allocate_again)(3)
+
+
+def test_kernels_are_cached_once_compiled(functions):
+    kernel = _jit.jit(functions.double)
+    assert _jit.is_cached(kernel) is False
+    kernel(np.ones(1))
+    assert _jit.is_cached(kernel)
+    again = _jit.jit(functions.double)
+    again(np.ones(1))
+    assert sum(again.stats.cache_hits.values()) == 1
+    again(np.ones(1, dtype=np.float32))  # a second entry of the index
+    third = _jit.jit(functions.double)
+    for dtype in (np.float32, np.float64):
+        x = np.ones(1, dtype=dtype)
+        third(x)
+        assert x[0] == 2
+    assert sum(third.stats.cache_hits.values()) == 2
+
+
+def test_without_a_folder_to_write_to_kernels_are_compiled_all_the_same(functions, monkeypatch):
+    def refuse(self):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(Dispatcher, "enable_caching", refuse)
+    kernel = _jit.jit(functions.double)
+    x = np.ones(2)
+    kernel(x)
+    np.testing.assert_array_equal(x, [2.0, 2.0])
+    assert _jit.is_cached(kernel) is None
+
+
+def test_a_disk_that_fills_up_is_no_error(functions, monkeypatch):
+    kernel = _jit.jit(functions.double)
+
+    def refuse(name, data):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(kernel._cache._cache_file, "_save_data", refuse)
+    x = np.ones(2)
+    kernel(x)
+    np.testing.assert_array_equal(x, [2.0, 2.0])
+    assert _jit.is_cached(kernel) is False
+
+
+def test_code_is_written_before_the_index_names_it(functions, monkeypatch):
+    kernel = _jit.jit(functions.double)
+    file, order = kernel._cache._cache_file, []
+
+    def noting(name, call):
+        return lambda *arguments: (order.append(name), call(*arguments))
+
+    for name in ("_save_index", "_save_data"):
+        monkeypatch.setattr(file, name, noting(name, getattr(file, name)))
+    kernel(np.ones(2))
+    assert order == ["_save_data", "_save_index"]
+
+
+def test_a_cache_unlike_numbas_cannot_be_told():
+    assert _jit.is_cached(lambda: None) is None
+    assert _jit.is_cached(SimpleNamespace(_cache=None)) is None
