@@ -48,6 +48,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "potentials=factored": {"potentials": "factored"},
     "curvature=newton, safe": {"curvature": "newton", "step": "safe", "learning_rate": 0.1},
     "n_bags=3": {"n_bags": 3},
+    "trees=shared": {"trees": "shared"},
+    "init=linear": {"init": "linear"},
 }
 
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from test_boosting_loop import Workshop
 from treecrf_data import all_equal, chains, small
 
+import seqboost
 from seqboost.boosting import (
     ConjugateEnsemble,
     Everything,
@@ -349,3 +350,26 @@ def test_a_tree_uses_its_own_features_alone(trees):
     assert max(len(set(of_nodes.tree(i).feature.tolist())) for i in range(of_nodes.n_trees)) <= 4
     whole = small(**common).fit(X, y)._trained.model.forest
     assert max(len(set(whole.tree(i).feature.tolist())) for i in range(whole.n_trees)) > 4
+
+
+COMBINATIONS = [
+    {"trees": "shared", "init": "linear"}, {"trees": "shared", "init": "linear", "potentials": "joint"},
+    {"trees": "shared", "order": 2, "contexts": "seen"}, {"trees": "shared", "n_bags": 2, "sampling": "goss"},
+    {"trees": "shared", "direction": "conjugate", "step": "line_search"}, {"trees": "shared", "sampling": 0.5},
+    {"init": "linear", "n_bags": 2, "sampling": "1p/3n"}, {"init": "linear", "direction": "conjugate"},
+    {"init": "linear", "pseudo_likelihood_rounds": 2}, {"trees": "shared", "objective": "likelihood", "order": 2},
+    {"order": 2, "contexts": "seen", "sampling": "goss", "direction": "conjugate"},
+    {"trees": "shared", "pseudo_likelihood_rounds": 2, "max_features_per_tree": 0.5},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", COMBINATIONS, ids=str)
+def test_methods_work_together(method, tmp_path):
+    X, y = chains(24)
+    X_val, y_val = chains(12, seed=1)
+    model = small(**{"potentials": "factored", **method}, max_iter=6, early_stopping=True, window=1)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    found = model.log_prob(X_val, y_val).sum() / sum(map(len, y_val))
+    assert found == pytest.approx(model.best_score_, rel=1e-4)
+    model.save(tmp_path / "model")
+    assert all_equal(seqboost.load(tmp_path / "model").predict_proba(X_val), model.predict_proba(X_val))

@@ -92,7 +92,7 @@ def forest_scores(
             part = {name: getattr(rows, name)[begin:end] for name in ("address", "row_type", "padded_row")}
             leaf = np.zeros((forest.n_trees, end - begin, forest.n_contexts), dtype=np.float32)
             score(rows._replace(**part), (0, end - begin), leaf)
-            totals = np.zeros((*leaf.shape[1:], forest.n_labels), dtype=np.float32)
+            totals = np.ascontiguousarray(np.moveaxis(scores[:, begin:end], 0, -1))
             add_vectors(
                 begin, leaf, part["row_type"], context.n_existing, forest.leaf_start, forest.value, totals, scores
             )

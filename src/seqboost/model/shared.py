@@ -59,7 +59,7 @@ def add_vectors(
     n_existing: NDArray[np.int64],  # IN (order + 1,)
     leaf_start: NDArray[np.int64],  # IN (n_trees + 1,)
     value: NDArray[np.float32],  # IN (n_leaves, K)
-    totals: NDArray[np.float32],  # BUFFER (n, C, K) zeros
+    totals: NDArray[np.float32],  # IN/OUT (n, C, K) what the trees are added to
     scores: NDArray[np.float32],  # OUT (K, n_rows, C)
 ) -> None:
     """Write the sums of the leaves' values of rows ``begin`` and after."""
