@@ -134,7 +134,8 @@ def test_newer_version(path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ModelFileError, match="newer seqboost .file format 7.*upgrade"):
         read_model(path)
-    reseal(path, [("header.json", manifest(version=model_file.FORMAT_VERSION + 1)), ("arrays/a.npy", npy(np.arange(3)))])
+    newer = manifest(version=model_file.FORMAT_VERSION + 1)
+    reseal(path, [("header.json", newer), ("arrays/a.npy", npy(np.arange(3)))])
     with pytest.raises(ModelFileError, match="newer seqboost"):
         read_model(path)
 
