@@ -15,6 +15,7 @@ from treecrf_data import all_equal, chains, small
 
 import seqboost
 from seqboost import TreeCRF
+from seqboost.boosting import tree_columns
 from seqboost.estimators import methods as methods_module
 from seqboost.estimators import training as training_module
 from seqboost.estimators.holdout import hold_out, hold_out_blocks
@@ -280,6 +281,22 @@ def test_a_sequence_is_not_cut_where_transitions_have_rules():
     assert "validation_score" not in small(early_stopping="auto", transitions="seen").fit(X, y).history_
     with pytest.raises(ParameterError, match="needs sequences to hold out, but X has only one, which cannot be cut"):
         small(early_stopping=True, transitions="seen").fit(X, y)
+
+
+@pytest.mark.parametrize("trees", ["per_label", "shared"])
+def test_a_warm_start_may_bring_new_categories(trees):
+    words, labels = ["abab", "baab", "bbaa"] * 8, ["0101", "1001", "1100"] * 8
+    model = small(window=1, warm_start=True, trees=trees, max_iter=3).fit(words, labels)
+    new = [word.replace("b", "z") for word in words] + words
+    model.set_params(max_iter=6).fit(new, labels + labels)
+    binned = model._trained.model.binner.transform(as_batch(new, schema=model._schema))
+    dense, _ = tree_columns(binned)
+    largest = [binned.codes.reshape(-1)[dense.address + d].max() for d in dense.displacement]
+    assert np.all(largest < np.diff(dense.cell_start))  # every code has a cell of its own feature
+    assert np.max(largest - dense.n_values) == 2  # and there were unknown ones
+    found = model.log_prob(new, labels + labels).sum() / (4 * len(new))
+    assert found == pytest.approx(model.history_["train_score"][-1], rel=1e-5)
+    assert model.history_["train_score"][-1] > model.history_["train_score"][3]
 
 
 def test_random_state():

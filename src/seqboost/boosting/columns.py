@@ -16,6 +16,8 @@ def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
     order = np.argsort(layout.displacement, kind="stable")
     displacement = layout.displacement[order].astype(np.int64)
     n_values = layout.n_values[order].astype(np.int32)
+    # Beside the values: missing, boundary, and for categories those that a warm start brings, which no split looks at.
+    n_cells = n_values + 2 + (layout.kind[order] != 0)
     breaks = np.flatnonzero(np.diff(displacement) != 1) + 1
     dense = DenseColumns(
         codes=binned.codes.reshape(-1),
@@ -24,7 +26,7 @@ def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
         displacement=displacement,
         n_values=n_values,
         kind=layout.kind[order].astype(np.uint8),
-        cell_start=np.concatenate([[0], np.cumsum(n_values + 2)]).astype(np.int64),
+        cell_start=np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64),
         run_start=np.concatenate([[0], breaks, [len(order)]] if len(order) else [[0]]).astype(np.int64),
     )
     sparse = SparseColumns(
