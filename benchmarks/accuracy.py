@@ -50,10 +50,8 @@ NUMERIC = (0, 2, 5)
 TASKS: dict[str, Task] = {
     "protein": Task(
         variants(
-            {"window": 5}, {}, SHARED, *({**STRONG, "potentials": "factored", **order} for order in ORDERS),
-            {**STRONG, "potentials": "factored", "order": 3, "n_bags": 5},
-            *({**STRONG, **SHARED, **order} for order in ORDERS),
-            *({**STRONG, **SHARED, "potentials": "factored", **order} for order in ORDERS[::2]),
+            {"window": 5}, {}, {**STRONG, "potentials": "factored"}, {**STRONG, **SHARED},
+            *({**STRONG, "potentials": "factored", "order": 3, **more} for more in ({}, {"n_bags": 5}, SHARED)),
         ),
         (5,), crfsuite=(5,),
     ),
