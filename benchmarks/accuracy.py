@@ -60,7 +60,7 @@ TASKS: dict[str, Task] = {
         (6,), crfsuite=(6,),
     ),
     "hyphen": Task(variants({}, {}, *({**LARGE, **order} for order in ORDERS)), (0,), crfsuite=(0,)),
-    # one tree for all labels: the choice of held-out words in nettalk_full.py
+    # one tree for all labels: held-out words prefer it by far (shared_trees.py, nettalk_full.py)
     "nettalk": Task(({"window": 6, "potentials": "factored", "trees": "shared"},), (6,), 60, (3,), (0.1,)),
     "conll2000": Task(
         ({"decoding": "viterbi", "learning_rate": 1.0, "l2_regularization": 1.0, "max_iter": 100},),
