@@ -21,7 +21,7 @@ from sklearn.model_selection import GroupKFold
 
 import report
 from data import LOADERS, Split, crfsuite_attributes, indicator_rows, load
-from peers import Outcome, crfsuite, lightgbm_windows, mcnemar, span_f1
+from peers import Outcome, crfsuite, cut_long, lightgbm_windows, mcnemar, span_f1
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,10 @@ TASKS: dict[str, Task] = {
     ),
     "rfid_activity": Task(({"window": 5},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
     "gesture_phase": Task(({"window": 5, "max_iter": 100},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
-    "occupancy": Task(({"window": 5, "max_iter": 100},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
+    "occupancy": Task(
+        variants({"window": 5}, *({"learning_rate": 0.1, **s} for s in SHAPES), {"learning_rate": 0.1, **SHARED}),
+        NUMERIC, crfsuite=(2,), penalties=(1.0,),
+    ),
     "S1": Task(
         variants({"window": 5}, *SHAPES, {"learning_rate": 0.25, "potentials": "factored"}, SHARED),
         (5,), crfsuite=(3,),
@@ -99,6 +102,8 @@ def chosen(name: str, X: list[Any], y: list[np.ndarray], n_folds: int = 8, n_tim
     """
     from seqboost import TreeCRF
 
+    if len(X) < n_folds:
+        X, y = cut_long(X, y)
     groups = similar(X) if name == "protein" else list(range(len(X)))
     best: tuple[float, dict[str, Any]] = (-1.0, {})
     for settings in TASKS[name].settings:
