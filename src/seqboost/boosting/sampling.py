@@ -14,8 +14,9 @@ Samplers are settings: plain values that scikit-learn can clone and search over.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +47,28 @@ class Sample(NamedTuple):
     hessian: NDArray[np.float32]  # (n_rows, n_contexts)
 
 
-class Sampler(Protocol):
+class View(NamedTuple):
+    """What a sampler looks at."""
+
+    influence: NDArray[np.float32]  # (n_fitted, n_contexts) |Δ| of the training rows
+    label: int  # of the tree; −1: of all labels
+    examples: Examples
+    rng: Generator
+
+
+class Choice(NamedTuple):
+    """What a sampler answers."""
+
+    rows: NDArray[np.bool_]  # (n_fitted,) training rows that are fitted
+    weight: NDArray[np.float32] | None = None  # (n_fitted, 1 or n_contexts) of their cells; None: all 1
+
+
+class Sampler(ABC):
     """Draws what a tree is fitted to."""
+
+    @abstractmethod
+    def choose(self, view: View) -> Choice:
+        """Choose training rows, and weights of their cells."""
 
     def draw(
         self,
@@ -58,7 +79,15 @@ class Sampler(Protocol):
         rng: Generator,
     ) -> Sample:
         """Return the sample of a label's tree; ``gradient`` and ``hessian`` (n_rows, n_contexts) stay as they are."""
-        ...
+        chosen, weight = self.choose(View(np.abs(gradient[: examples.n_fitted]), label, examples, rng))
+        rows, n_fitted = _arranged(chosen, examples)
+        if weight is None:
+            return Sample(rows, n_fitted, gradient, hessian)
+        fitted = rows[:n_fitted]
+        new_gradient, new_hessian = np.zeros_like(gradient), np.zeros_like(hessian)
+        new_gradient[fitted] = gradient[fitted] * weight[fitted]
+        new_hessian[fitted] = hessian[fitted] * weight[fitted]
+        return Sample(rows, n_fitted, new_gradient, new_hessian)
 
 
 def _arranged(chosen: NDArray[np.bool_], examples: Examples) -> tuple[NDArray[np.int32], int]:
@@ -71,19 +100,6 @@ def _arranged(chosen: NDArray[np.bool_], examples: Examples) -> tuple[NDArray[np
     return np.concatenate([first, rest, held_out]).astype(np.int32), len(first)
 
 
-def _weighted(
-    gradient: NDArray[np.float32],
-    hessian: NDArray[np.float32],
-    rows: NDArray[np.int32],
-    weight: NDArray[np.float32],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return copies with the ``rows`` times ``weight``, (n, 1) or (n, n_contexts), and nothing elsewhere."""
-    new_gradient, new_hessian = np.zeros_like(gradient), np.zeros_like(hessian)
-    new_gradient[rows] = gradient[rows] * weight
-    new_hessian[rows] = hessian[rows] * weight
-    return new_gradient, new_hessian
-
-
 def _check_share(name: str, value: float, *, above_one: bool = False) -> None:
     """Raise ParameterError unless ``value`` is a share, above 0 and at most 1."""
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
@@ -93,8 +109,12 @@ def _check_share(name: str, value: float, *, above_one: bool = False) -> None:
 
 
 @dataclass(frozen=True)
-class Everything:
+class Everything(Sampler):
     """All examples: no sampling."""
+
+    def choose(self, view: View) -> Choice:
+        """Choose all training rows."""
+        return Choice(np.ones(view.examples.n_fitted, dtype=bool))
 
     def draw(
         self,
@@ -104,12 +124,12 @@ class Everything:
         examples: Examples,
         rng: Generator,
     ) -> Sample:
-        """Return all training rows."""
+        """Return all rows as they are, without looking at them."""
         return Sample(np.arange(examples.n_rows, dtype=np.int32), examples.n_fitted, gradient, hessian)
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Sampler):
     """Each position with the same chance (stochastic gradient boosting, Friedman 2002).
 
     Parameters
@@ -130,21 +150,13 @@ class Uniform:
         """Check the rate."""
         _check_share("rate of Uniform", self.rate)
 
-    def draw(
-        self,
-        gradient: NDArray[np.float32],
-        hessian: NDArray[np.float32],
-        label: int,
-        examples: Examples,
-        rng: Generator,
-    ) -> Sample:
-        """Return a share of the positions."""
-        rows, n_fitted = _arranged(rng.random(examples.n_fitted) < self.rate, examples)
-        return Sample(rows, n_fitted, gradient, hessian)
+    def choose(self, view: View) -> Choice:
+        """Choose a share of the positions."""
+        return Choice(view.rng.random(view.examples.n_fitted) < self.rate)
 
 
 @dataclass(frozen=True)
-class Sequences:
+class Sequences(Sampler):
     """Each whole sequence with the same chance.
 
     Parameters
@@ -159,23 +171,14 @@ class Sequences:
         """Check the rate."""
         _check_share("rate of Sequences", self.rate)
 
-    def draw(
-        self,
-        gradient: NDArray[np.float32],
-        hessian: NDArray[np.float32],
-        label: int,
-        examples: Examples,
-        rng: Generator,
-    ) -> Sample:
-        """Return the positions of a share of the sequences."""
-        of_row = examples.sequence[: examples.n_fitted]
-        drawn = rng.random(int(of_row[-1]) + 1) < self.rate
-        rows, n_fitted = _arranged(drawn[of_row], examples)
-        return Sample(rows, n_fitted, gradient, hessian)
+    def choose(self, view: View) -> Choice:
+        """Choose the positions of a share of the sequences."""
+        of_row = view.examples.sequence[: view.examples.n_fitted]
+        return Choice((view.rng.random(int(of_row[-1]) + 1) < self.rate)[of_row])
 
 
 @dataclass(frozen=True)
-class Stratified:
+class Stratified(Sampler):
     """Positive and negative examples at rates of their own (Gutmann & Kersting 2007, "stratified gradient boosting").
 
     A rate of at most 1 is a share of its stratum; a larger ``negative`` is the number of negative examples for each
@@ -218,34 +221,27 @@ class Stratified:
             raise ParameterError(f"expected a sampling scheme such as '1p/3n' or '0.5p/0.5n', got {text!r}")
         return cls(float(match[1]), float(match[2]))
 
-    def draw(
-        self,
-        gradient: NDArray[np.float32],
-        hessian: NDArray[np.float32],
-        label: int,
-        examples: Examples,
-        rng: Generator,
-    ) -> Sample:
-        """Return the positive cells of some positions and the negative cells of others."""
-        n, n_contexts = examples.n_fitted, gradient.shape[1]
-        labels = examples.labels[:n]
-        is_positive = labels == label
-        draws = rng.random((2, n))
+    def choose(self, view: View) -> Choice:
+        """Choose the positive cells of some positions and the negative cells of others."""
+        n, n_contexts = view.influence.shape
+        labels = view.examples.labels[:n]
+        is_positive = labels == view.label
+        draws = view.rng.random((2, n))
         takes_positive = is_positive & (draws[0] < self.positive)
-        takes_negative = draws[1] < self._negative_rate(labels, label, int(is_positive.sum()), n_contexts)
+        takes_negative = draws[1] < self._negative_rate(labels, view.label, int(is_positive.sum()), n_contexts)
         if not (takes_positive.any() and takes_negative.any()):  # a rare label in a small sample: nothing to contrast
             takes_positive, takes_negative = is_positive, np.ones(n, dtype=bool)
-        rows, n_fitted = _arranged(takes_positive | takes_negative, examples)
-        fitted = rows[:n_fitted]
-        # the weight of a position's negative cells, then of its one positive cell
-        n_negative = max(1, int(takes_negative.sum()) * n_contexts - int((takes_negative & is_positive).sum()))
-        n_positive = max(1, int(takes_positive.sum()))
-        half = (n_positive + n_negative) / 2 if self.balanced else 1.0
-        weight_negative, weight_positive = (half / n_negative, half / n_positive) if self.balanced else (1.0, 1.0)
-        weight = np.repeat((takes_negative[fitted] * weight_negative).astype(np.float32)[:, None], n_contexts, axis=1)
-        positive = np.flatnonzero(is_positive[fitted])
-        weight[positive, examples.slot[fitted[positive]]] = takes_positive[fitted[positive]] * weight_positive
-        return Sample(rows, n_fitted, *_weighted(gradient, hessian, fitted, weight))
+        weight_positive, weight_negative = 1.0, 1.0
+        if self.balanced:
+            n_positive = max(1, int(takes_positive.sum()))
+            n_negative = max(1, int(takes_negative.sum()) * n_contexts - int((takes_negative & is_positive).sum()))
+            half = (n_positive + n_negative) / 2
+            weight_positive, weight_negative = half / n_positive, half / n_negative
+        # all cells of a position as negative ones, then its one positive cell
+        weight = np.repeat((takes_negative * weight_negative).astype(np.float32)[:, None], n_contexts, axis=1)
+        positive = np.flatnonzero(is_positive)
+        weight[positive, view.examples.slot[positive]] = takes_positive[positive] * weight_positive
+        return Choice(takes_positive | takes_negative, weight)
 
     def _negative_rate(
         self, labels: NDArray[np.int32], label: int, n_positive: int, n_contexts: int
@@ -265,7 +261,7 @@ class Stratified:
 
 
 @dataclass(frozen=True)
-class Trimmed:
+class Trimmed(Sampler):
     """Leave out the examples that hardly matter (influence trimming, Friedman, Hastie & Tibshirani 2000).
 
     Parameters
@@ -285,22 +281,13 @@ class Trimmed:
             raise ParameterError("Trimmed needs either `below` or `share`")
         _check_share("below or share of Trimmed", self.below if self.below is not None else self.share or 0.0)
 
-    def draw(
-        self,
-        gradient: NDArray[np.float32],
-        hessian: NDArray[np.float32],
-        label: int,
-        examples: Examples,
-        rng: Generator,
-    ) -> Sample:
-        """Return the positions with at least one example that matters."""
-        influence = np.abs(gradient[: examples.n_fitted])
-        keeps: NDArray[np.bool_] = influence >= (self.below if self.below is not None else self._threshold(influence))
-        rows, n_fitted = _arranged(np.any(keeps, axis=1), examples)
-        fitted = rows[:n_fitted]
-        if keeps[fitted].all() or not keeps.any():
-            return Sample(rows, n_fitted, gradient, hessian)
-        return Sample(rows, n_fitted, *_weighted(gradient, hessian, fitted, keeps[fitted].astype(np.float32)))
+    def choose(self, view: View) -> Choice:
+        """Choose the positions with at least one example that matters, and of their examples those that do."""
+        threshold = self.below if self.below is not None else self._threshold(view.influence)
+        keeps: NDArray[np.bool_] = view.influence >= threshold
+        if not keeps.any():
+            return Choice(np.ones(len(keeps), dtype=bool))
+        return Choice(np.any(keeps, axis=1), keeps.astype(np.float32))
 
     def _threshold(self, influence: NDArray[np.float32]) -> float:
         """Return the largest of 1,000 levels below which less than ``share`` of the total lies."""
@@ -316,7 +303,7 @@ class Trimmed:
 
 
 @dataclass(frozen=True)
-class Goss:
+class Goss(Sampler):
     """Gradient-based one-side sampling (Ke et al. 2017): all large gradients, and some others at a higher weight.
 
     Parameters
@@ -338,22 +325,13 @@ class Goss:
         if self.top + self.other > 1:
             raise ParameterError(f"top and other of Goss must not exceed 1 together, got {self.top} and {self.other}")
 
-    def draw(
-        self,
-        gradient: NDArray[np.float32],
-        hessian: NDArray[np.float32],
-        label: int,
-        examples: Examples,
-        rng: Generator,
-    ) -> Sample:
-        """Return the positions with large gradients and a weighted share of the others."""
-        n = examples.n_fitted
-        influence = np.abs(gradient[:n]).sum(axis=1)
+    def choose(self, view: View) -> Choice:
+        """Choose the positions with large gradients and a weighted share of the others."""
+        influence = view.influence.sum(axis=1)
+        n = len(influence)
         n_top = max(1, int(self.top * n))
         is_top = np.zeros(n, dtype=bool)
         is_top[np.argpartition(influence, n - n_top)[n - n_top :]] = True
-        chance = self.other / (1 - self.top) if self.top < 1 else 0.0
-        rows, n_fitted = _arranged(is_top | (rng.random(n) < chance), examples)
-        fitted = rows[:n_fitted]
-        weight = np.where(is_top[fitted], 1.0, 1.0 / chance if chance else 1.0).astype(np.float32)[:, None]
-        return Sample(rows, n_fitted, *_weighted(gradient, hessian, fitted, weight))
+        chance = self.other / (1 - self.top) if self.top < 1 else 1.0
+        weight = np.where(is_top, 1.0, 1.0 / chance).astype(np.float32)[:, None]
+        return Choice(is_top | (view.rng.random(n) < chance), weight)
