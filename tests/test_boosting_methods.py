@@ -340,7 +340,7 @@ def test_fixed_steps_are_the_papers(monkeypatch):
 def test_a_tree_uses_its_own_features_alone(trees):
     X, y = chains(40, n_columns=8)
     X = [x + np.arange(len(x))[:, None] * 0.1 for x in X]
-    common = {"potentials": "factored", "order": 0, "max_leaf_nodes": 12, "trees": trees, "max_iter": 6}
+    common = {"potentials": "factored", "order": 0, "max_leaf_nodes": 12, "trees": trees, "max_iter": 6, "window": 0}
     model = small(**common, max_features_per_tree=0.25).fit(X, y)
     forest = model._trained.model.forest
     used = [set(forest.tree(i).feature.tolist()) for i in range(forest.n_trees)]

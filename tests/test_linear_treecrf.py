@@ -186,7 +186,7 @@ def test_unobserved_labels():
 
 @pytest.mark.parametrize("init", ["zero", None, 1, True])
 def test_init_is_checked(init):
-    with pytest.raises(ParameterError, match="'init' parameter of TreeCRF must be one of 'labels', 'linear'"):
+    with pytest.raises(ParameterError, match="'init' parameter of TreeCRF must be one of 'auto', 'labels', 'linear'"):
         TreeCRF(init=init).fit(*numbers())
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 from treecrf_data import all_equal, chains, small
@@ -404,7 +405,7 @@ def test_sequences_of_one_position_are_boosted_classification():
     peer = HistGradientBoostingClassifier(**limits, l2_regularization=1.0, early_stopping=False).fit(X, y)
     rows = [row[None, :] for row in X]
     ours = TreeCRF(
-        **limits, l2_regularization=1.0, order=0, curvature="newton", early_stopping=False
+        **limits, l2_regularization=1.0, order=0, curvature="newton", early_stopping=False, trees="per_label"
     ).fit(rows, [[label] for label in y])  # fmt: skip
     losses = [log_loss(y, peer.predict_proba(X)), log_loss(y, np.concatenate(ours.predict_proba(rows)))]
     assert losses[0] == pytest.approx(losses[1], rel=0.05)
@@ -412,13 +413,14 @@ def test_sequences_of_one_position_are_boosted_classification():
     agree = np.mean(peer.predict(X) == np.concatenate(ours.predict(rows)))
     assert agree > 0.95
     with pytest.warns(UserWarning, match="each row is taken"):
-        flat = TreeCRF(**limits, l2_regularization=1.0, order=0, curvature="newton", early_stopping=False).fit(X, y)
+        flat = clone(ours).fit(X, y)
     assert np.array_equal(flat.predict_proba(X), np.concatenate(ours.predict_proba(rows)))
 
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"potentials": "factored", "order": 2}, {"transitions": "seen"}, {"window": {"x0": (2, 0), "*": [-1, 1]}},
+    [{}, {"trees": "per_label"}, {"potentials": "factored", "order": 2}, {"transitions": "seen"},
+     {"window": {"x0": (2, 0), "*": [-1, 1]}},
      {"class_weight": {"a": 2.0}}, {"early_stopping": True, "validation_fraction": 0.25}, {"order": 0},
      {"random_state": np.random.RandomState(0)}, {"window": {-1, 0}}, {"learning_rate": np.float32(0.5)},
      {"transitions": np.ones((3, 3), dtype=bool)}],

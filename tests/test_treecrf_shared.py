@@ -10,8 +10,10 @@ from treecrf_data import all_equal, chains, small
 
 import seqboost
 from seqboost import TreeCRF
+from seqboost.estimators import persistence
 from seqboost.estimators.memory import FitMemory
 from seqboost.exceptions import ParameterError
+from seqboost.model import read_model
 from seqboost.sampling import Goss, Sequences, Trimmed, Uniform
 
 SHAPES = pytest.mark.parametrize(
@@ -88,10 +90,20 @@ def test_warm_start_is_cold_start(potentials, max_features):
         warm.set_params(trees="per_label", max_iter=9).fit(X, y)
 
 
-def test_models_of_older_files_have_trees_of_their_own(tmp_path):
+def test_models_of_older_files_have_trees_of_their_own(tmp_path, monkeypatch):
     X, y = chains(10, seed=3)
-    model = small(warm_start=True).fit(X, y)
-    del model._lasting["trees"]
+    small(warm_start=True, trees="per_label").fit(X, y).save(tmp_path / "model")
+
+    def read_older(path):
+        document, arrays = read_model(path)
+        for part in ("parameters", "lasting"):
+            del document[part]["trees"], document[part]["init"]
+        return document, arrays
+
+    monkeypatch.setattr(persistence, "read_model", read_older)
+    model = TreeCRF.load(tmp_path / "model")
+    assert (model.trees, model.trees_, model.init, model.init_) == ("per_label", "per_label", "labels", "labels")
+    assert model.set_params(max_iter=7).fit(X, y).n_iter_ == 7
     with pytest.raises(ParameterError, match="'trees' parameter of TreeCRF was 'per_label' in the last fit"):
         model.set_params(trees="shared", max_iter=9).fit(X, y)
 
@@ -152,7 +164,7 @@ def test_samples_of_a_label_need_trees_of_a_label(sampling):
 @pytest.mark.parametrize("trees", ["both", None, 1, True])
 def test_other_values_are_refused(trees):
     X, y = chains(5)
-    with pytest.raises(ParameterError, match="'trees' parameter of TreeCRF must be one of 'per_label', 'shared'"):
+    with pytest.raises(ParameterError, match="'trees' parameter of TreeCRF must be .* 'auto', 'per_label', 'shared'"):
         TreeCRF(trees=trees).fit(X, y)
 
 

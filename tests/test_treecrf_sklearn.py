@@ -28,7 +28,6 @@ WEIGHT_CHECK = (
 EXPECTED_FAILURES = {
     "check_estimator_sparse_array": SPARSE_CHECK,
     "check_estimator_sparse_matrix": SPARSE_CHECK,
-    "check_sample_weight_equivalence_on_dense_data": WEIGHT_CHECK,
     "check_sample_weight_equivalence_on_sparse_data": WEIGHT_CHECK,
 }
 # The checks know flat 2-D data only, about which fit warns: each row is then a sequence of its own.

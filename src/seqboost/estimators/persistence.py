@@ -19,6 +19,8 @@ __all__ = ["load_estimator", "save_estimator"]
 
 E = TypeVar("E")
 
+EARLIER = {"trees": "per_label", "init": "labels"}  # what was meant by files that do not name these parameters
+
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator."""
@@ -61,7 +63,7 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
             f"read it with the class that wrote it"
         )
     try:
-        estimator: Any = cls(**{name: _revived(value) for name, value in document["parameters"].items()})
+        estimator: Any = cls(**_completed(document["parameters"]))
         dtype = document["classes_dtype"]
         labels = [tuple(label) if isinstance(label, list) else label for label in document["classes"]]
         estimator.classes_ = (
@@ -69,7 +71,7 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
         )
         estimator._schema = BatchSchema.from_json(document["schema"])
         estimator._seed = int(document["seed"])
-        estimator._lasting = {name: _revived(value) for name, value in document["lasting"].items()}
+        estimator._lasting = _completed(document["lasting"])
         estimator.n_features_in_ = estimator._schema.n_features
         if estimator._schema.named:
             estimator.feature_names_in_ = np.array(estimator._schema.names, dtype=object)
@@ -86,6 +88,12 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
             f"{os.fspath(path)} does not hold a complete model ({type(error).__name__}: {error}); save it again"
         ) from error
     return estimator
+
+
+def _completed(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a file, and what was meant where it has none."""
+    unnamed = {name: value for name, value in EARLIER.items() if name not in parameters}
+    return {name: _revived(value) for name, value in parameters.items()} | unnamed
 
 
 def _with_null(values: list[float]) -> list[float | None]:

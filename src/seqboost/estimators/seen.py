@@ -44,10 +44,10 @@ def check_contexts(parameters: Any) -> None:
             "contexts='seen' has no pseudo-likelihood; use objective='likelihood' and pseudo_likelihood_rounds=0, or "
             "contexts='all'"
         )
-    if parameters["init"] != "labels":
+    if parameters["init"] == "linear":
         raise ParameterError(
-            f"contexts='seen' starts from the labels alone, but init={parameters['init']!r} was asked for; use "
-            f"init='labels', or contexts='all'"
+            "contexts='seen' starts from the labels alone, but init='linear' was asked for; use "
+            "init='labels' (or 'auto'), or contexts='all'"
         )
     if parameters["beam"] is not None:
         raise ParameterError(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from seqboost.boosting import Callback, Stopping
 from seqboost.boosting.callbacks import evaluations
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
+from seqboost.estimators.automatic import AUTOMATIC, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
 from seqboost.estimators.methods import check_sampling, sampling_rule
 from seqboost.estimators.parameters import (
@@ -57,8 +58,8 @@ RULES = {
     "order": integer(0, 8),
     "contexts": one_of("all", "seen"),
     "potentials": one_of("auto", "joint", "factored"),
-    "init": one_of("labels", "linear"),
-    "trees": one_of("per_label", "shared"),
+    "init": one_of("auto", "labels", "linear"),
+    "trees": one_of("auto", "per_label", "shared"),
     "curvature": one_of("mixing", "newton", "count"),
     "objective": one_of("likelihood", "pseudo_likelihood"),
     "pseudo_likelihood_rounds": integer(0),
@@ -111,9 +112,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Numeric columns to be treated as categories. Columns of strings always are.
     categorical_splits : {"subset", "one_vs_rest"}, default="subset"
         Divide categories into any two groups, ordered by their gradients, or one category against all others.
-    window : int, tuple, list or dict, default=0
+    window : "auto", int, tuple, list or dict, default="auto"
         Which positions around t a tree may look at: ``w`` means −w … w, ``(l, r)`` means −l … r, a list holds the
-        offsets themselves, and a dict has one of these for each column (``"*"`` for all others).
+        offsets themselves, and a dict has one of these for each column (``"*"`` for all others). Auto: as many on each
+        side as make about 30 features of the columns, at most 6; sparse columns without neighbours.
     order : int, default=1
         How many labels back a label depends on.
     contexts : {"all", "seen"}, default="all"
@@ -126,20 +128,22 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Joint: trees see the labels before. Factored: trees see the window only and a table holds the scores of
         transitions; needs a fraction of memory and time when there are many labels. Auto: joint for up to 10 labels if
         half of the available memory is enough for it, factored otherwise.
-    trees : {"per_label", "shared"}, default="per_label"
+    trees : {"auto", "per_label", "shared"}, default="auto"
         What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
         whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, and
         labels learn from each other; it takes more rounds. With more than 32 labels, 32 are drawn for each tree to
         decide on its splits. A histogram takes 8 bytes a bin and deciding label; at most 256 MB of them are kept (two,
-        if they are larger), and leaves without one are measured anew when they are split.
+        if they are larger), and leaves without one are measured anew when they are split. Auto: shared for 3 labels
+        and more, unless ``sampling`` is stratified.
     decoding : {"posterior", "viterbi"}, default="posterior"
         What ``predict`` returns: at each position the most probable label, which makes the fewest errors, or the most
         probable labelling as a whole. With ``transitions``, posterior decoding keeps to the allowed ones.
-    init : {"labels", "linear"}, default="labels"
+    init : {"auto", "labels", "linear"}, default="auto"
         Where boosting starts: from the transitions of the labels alone, or from a linear chain over the columns in
         their windows (indicators of categories, sparse columns, standardised numbers), to which the trees add what is
-        not linear. Choose "linear" for text and other data with thousands of sparse columns. Its penalty and its number
-        of steps are those that suit the held-out sequences best; if columns say nothing linear, it is as "labels".
+        not linear. Its penalty and its number of steps are those that suit the held-out sequences best; if columns say
+        nothing linear, it is as "labels". Auto: linear if there are more than 253 sparse columns, or a column has more
+        categories than that, as in text.
     curvature : {"mixing", "newton", "count"}, default="mixing"
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
         examples (as in the papers).
@@ -207,8 +211,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Scores and accuracies by round; entry 0 is the start.
     evals_result_ : dict of dicts
         The same under LightGBM's name, by data set.
-    potentials_ : {"joint", "factored"}
-        What "auto" came to.
+    window_, trees_, init_, potentials_
+        What "auto" came to, for each of these parameters.
     transition_scores_ : ndarray of shape (n_labels, n_labels)
         For order 1: scores of transitions before the trees speak (row = from, column = to).
 
@@ -251,12 +255,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         max_bins: int = 255,
         categorical_features: Any = None,
         categorical_splits: str = "subset",
-        window: Any = 0,
+        window: Any = "auto",
         order: int = 1,
         contexts: str = "all",
         potentials: str = "auto",
-        init: str = "labels",
-        trees: str = "per_label",
+        init: str = "auto",
+        trees: str = "auto",
         decoding: str = "posterior",
         curvature: str = "mixing",
         objective: str = "likelihood",
@@ -362,12 +366,13 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
         is_warm = self.warm_start and hasattr(self, "_trained")
         if is_warm:
-            # models of older files do not name their kind of trees
-            check_unchanged("TreeCRF", {"trees": "per_label", **self._lasting}, parameters)
+            parameters = kept(parameters, self._lasting)
+            check_unchanged("TreeCRF", self._lasting, parameters)
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
             training = self._labelled(X, y, sample_weight, is_warm)
             if not is_warm:
+                parameters = resolved(parameters, training.batch, len(self.classes_))
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
                 self._lasting = {name: parameters[name] for name in LASTING}
             weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
@@ -448,6 +453,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.evals_result_ = evaluations(history)
         model = trained.model
         self.potentials_ = "joint" if model.forest.order == model.order else "factored"
+        self.window_, self.trees_, self.init_ = (self._lasting[name] for name in AUTOMATIC)
 
     @property
     def transition_scores_(self) -> NDArray[np.float64]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from seqboost.features.binner import FeatureBinner
+from seqboost.features.categories import MAX_DENSE_CATEGORIES
 from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, FeatureLayout
 from seqboost.features.linear import LinearColumns, LinearRows
 from seqboost.features.products import LinearGradient, LinearWeights
 from seqboost.features.rows import BinnedRows, binned_bytes
-from seqboost.features.windows import MAX_OFFSET, parse_window, window_name
+from seqboost.features.windows import MAX_OFFSET, SPARSE_KEY, parse_window, window_name
 
 __all__ = [
     "CATEGORICAL",
+    "MAX_DENSE_CATEGORIES",
     "MAX_OFFSET",
     "NUMERIC",
     "ORDERED",
+    "SPARSE_KEY",
     "SUBSET",
     "BinnedRows",
     "FeatureBinner",

@@ -30,6 +30,7 @@ from seqboost.trees.space import Space
 __all__ = ["Units", "draw_labels", "label_cells", "sum_contexts", "sum_row_contexts", "sum_rows"]
 
 SUM_BITS = 30
+LARGEST = 1e300  # λ in units of curvature must stay finite
 MAX_ROUNDED_CELLS = 1 << 29  # beyond that many cells, rounding up could carry a sum out of its bits
 CELLS_PER_TASK = 2048
 CELLS_AT_ONCE = 32
@@ -146,7 +147,8 @@ def label_cells(
     spans = [((q, q + CELLS_PER_TASK),) for q in range(0, n_rows * n_contexts, CELLS_PER_TASK)]
     run_tasks(lambda span: _quantise(gradient, hessian, runs, span, labels, scale, half, flat), spans, n_threads)
     unit = 1.0 / scale.astype(np.float64)
-    return Units(unit[0], unit[1], unit[0] ** 2 / unit[1], lam / unit[1]), labels
+    lam_in_units = lam / np.maximum(unit[1], lam / LARGEST)
+    return Units(unit[0], unit[1], unit[0] ** 2 / unit[1], lam_in_units), labels
 
 
 def draw_labels(influence: NDArray[np.float64], n_deciding: int, seed: int) -> NDArray[np.int64]:

@@ -1,0 +1,69 @@
+"""What "auto" comes to for parameters that the data decide.
+
+``window="auto"``
+    As many neighbours as bring the window to about 30 features, at most 6 on each side: one or two columns of symbols
+    need their neighbours, thirty columns say enough by themselves. Sparse columns are taken where they are.
+``trees="auto"``
+    One tree for all labels from 3 labels on; a tree per label for 2, or if the sampler needs trees that have a label of
+    their own.
+``init="auto"``
+    From a linear chain if there are hundreds of sparse columns or of categories (words), which add up where a tree must
+    choose among them; from the labels alone otherwise.
+
+The choices were made by cross-validation on the training parts of all sets: ``benchmarks/defaults.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from seqboost.boosting import Stratified
+from seqboost.estimators.methods import sampler_of
+from seqboost.estimators.seen import uses_seen
+from seqboost.features import MAX_DENSE_CATEGORIES, SPARSE_KEY
+from seqboost.sequences import SequenceBatch
+
+__all__ = ["AUTOMATIC", "kept", "resolved"]
+
+AUTOMATIC = ("window", "trees", "init")
+
+WINDOW_FEATURES = 30  # that a window of dense columns is meant to have
+WIDEST = 6  # positions on each side
+SHARED_LABELS = 3  # one tree for all from so many labels on
+
+
+def resolved(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> dict[str, Any]:
+    """Return the parameters with the choices that depend on training data made."""
+    rules = {"window": _window, "trees": _trees, "init": _init}
+    chosen = {name: rules[name](parameters, batch, n_labels) for name in AUTOMATIC if _is_auto(parameters[name])}
+    return {**parameters, **chosen}
+
+
+def kept(parameters: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a warm start: "auto" is what it came to in the earlier fit."""
+    return {**parameters, **{name: earlier[name] for name in AUTOMATIC if _is_auto(parameters[name])}}
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _window(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> Any:
+    n_columns, longest = len(batch.schema.columns), int(np.diff(batch.offsets).max())
+    if n_columns == 0:
+        return 0
+    side = min(WIDEST, longest - 1, max(0, round((WINDOW_FEATURES / n_columns - 1) / 2)))
+    return side if batch.sparse is None else {"*": side, SPARSE_KEY: 0}
+
+
+def _trees(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> str:
+    needs_labels = isinstance(sampler_of(parameters["sampling"], 1), Stratified)
+    return "shared" if n_labels >= SHARED_LABELS and not needs_labels else "per_label"
+
+
+def _init(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> str:
+    most = max([len(batch.schema.sparse_names), *map(len, batch.categories)], default=0)
+    return "linear" if most > MAX_DENSE_CATEGORIES and not uses_seen(parameters) else "labels"
