@@ -9,6 +9,7 @@ Every loader gives a list of folds, each a ``Split`` of whole sequences. Sets wi
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -51,6 +52,7 @@ POSITIONS = {
     "rfid_activity": (None, 75128),
     "gesture_phase": (None, 9873),
     "occupancy": (8143, 12417),
+    "letters": (4617, 47535),
 }
 
 
@@ -182,6 +184,47 @@ def gesture_phase() -> list[Split]:
         X.append(np.array([row[:-1] for row in rows], dtype=float))
         y.append(np.array([row[-1].strip() for row in rows]))
     return _rotate(X, y, n_folds=len(X))
+
+
+def letters() -> list[Split]:
+    """Handwritten words: 128 pixels of each letter; one fold of ten for training, the others for testing."""
+    with gzip.open(data_folder() / "letters" / "letters.tsv.gz", "rt", encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    starts = [i for i, row in enumerate(rows) if i == 0 or row[0] != rows[i - 1][0]]
+    train, test = ([], []), ([], [])  # type: tuple[Any, Any], tuple[Any, Any]
+    for a, b in zip(starts, [*starts[1:], len(rows)], strict=True):
+        X, y = train if rows[a][1] == "0" else test
+        X.append(np.array([[float(pixel) for pixel in row[4]] for row in rows[a:b]]))
+        y.append(np.array([row[3] for row in rows[a:b]]))
+    return [Split(*train, *test)]
+
+
+def email_signature() -> list[Split]:
+    """Lines of e-mails, described by what a glance shows; which of them are the signature; five folds."""
+    X, y = [], []
+    for path in sorted((data_folder() / "email_signature" / "dataset").glob("*/*_body")):
+        lines = path.read_text(encoding="latin-1").splitlines()
+        lines = lines[: 1 + max((i for i, line in enumerate(lines) if line.strip()), default=-1)]
+        if lines:
+            y.append(np.array([int(line.startswith("#sig#")) for line in lines]))
+            X.append(_line_features([line.removeprefix("#sig#") for line in lines]))
+    return _rotate(X, y, n_folds=5)
+
+
+def _line_features(lines: list[str]) -> np.ndarray:
+    """Return fifteen numbers for each line: its place, its size, and the marks that signatures tend to have."""
+    n, rows = len(lines), []
+    for t, line in enumerate(lines):
+        text = line.strip()
+        words = text.split()
+        n_letters = sum(c.isalpha() for c in text)
+        rows.append([
+            t, n - 1 - t, (t + 1) / n, len(line), len(line) - len(line.lstrip()), len(words), n_letters,
+            sum(c.isdigit() for c in text), sum(c.isupper() for c in text), sum(w[0].isupper() for w in words),
+            sum(not c.isalnum() and not c.isspace() for c in text), "@" in text, text.startswith(("--", "__", "==")),
+            text.startswith((">", "|")), any(w in text.lower() for w in ("phone", "fax", "tel", "http", "www.")),
+        ])  # fmt: skip
+    return np.array(rows, dtype=float)
 
 
 def occupancy() -> list[Split]:
@@ -318,6 +361,8 @@ LOADERS: dict[str, Callable[[], list[Split]]] = {
     "rfid_activity": rfid_activity,
     "gesture_phase": gesture_phase,
     "occupancy": occupancy,
+    "letters": letters,
+    "email_signature": email_signature,
     "S1": s1,
     "S2": s2,
     "S3": s3,

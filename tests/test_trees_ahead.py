@@ -32,11 +32,12 @@ def cold(monkeypatch):
     """Make the tree kernels look as if they had to be compiled; a helper that is started is in ``started``."""
     started = []
 
-    def start():
+    def start(kind):
         started.append(process(SLEEP))
         return started[-1]
 
     monkeypatch.setattr(ahead, "grow_tree", SimpleNamespace(signatures=[]))
+    monkeypatch.setattr(ahead, "search", SimpleNamespace(signatures=[]))
     monkeypatch.setattr(ahead, "best_split", SimpleNamespace(compile=lambda types: None))
     monkeypatch.setattr(ahead, "is_cached", lambda kernel: False)
     monkeypatch.setattr(ahead, "thread_count", lambda n_jobs: 2)
@@ -51,6 +52,15 @@ def cold(monkeypatch):
 def test_a_cold_fit_has_a_helper(cold):
     assert ahead.compile_beside(2)
     assert len(cold) == 1
+
+
+def test_a_helper_for_the_kind_of_trees_at_hand(cold, monkeypatch):
+    kinds = []
+    monkeypatch.setattr(ahead, "_start", lambda kind: kinds.append(kind) or process(SLEEP))
+    for shared in (False, True):
+        assert ahead.compile_beside(2, shared=shared)
+        ahead._stop()
+    assert kinds == ["per_label", "shared"]
 
 
 def test_one_helper_for_all_fits(cold):
@@ -88,7 +98,7 @@ def test_one_job_is_one_process(cold):
 
 @pytest.mark.parametrize("error", [OSError("no processes left"), PermissionError, NotImplementedError, ValueError])
 def test_a_helper_that_cannot_be_started_is_done_without(cold, monkeypatch, error):
-    def refuse():
+    def refuse(kind):
         raise error
 
     monkeypatch.setattr(ahead, "_start", refuse)
@@ -105,7 +115,7 @@ def test_types_that_numba_refuses_are_left_to_the_helper(cold, monkeypatch):
 
 
 def test_a_failed_helper_is_forgotten(cold, monkeypatch):
-    monkeypatch.setattr(ahead, "_start", lambda: process("raise SystemExit(3)"))
+    monkeypatch.setattr(ahead, "_start", lambda kind: process("raise SystemExit(3)"))
     assert ahead.compile_beside(2)
     ahead.wait()
     assert ahead._helper is None
@@ -135,7 +145,7 @@ def test_an_interrupted_wait_ends_the_helper(cold, monkeypatch):
 
 
 def test_every_thread_waits(cold, monkeypatch):
-    monkeypatch.setattr(ahead, "_start", lambda: process("import time; time.sleep(1)"))
+    monkeypatch.setattr(ahead, "_start", lambda kind: process("import time; time.sleep(1)"))
     assert ahead.compile_beside(2)
     helper, codes = ahead._helper, []
 
@@ -167,7 +177,7 @@ def test_a_forked_process_leaves_the_helper_alone(cold):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="asks for a process by its number")
 def test_a_helper_does_not_outlive_its_process(tmp_path):
-    code = "from seqboost.trees import ahead; import os; print(ahead._start().pid, flush=True); os._exit(0)"
+    code = "from seqboost.trees import ahead; import os; print(ahead._start('per_label').pid, flush=True); os._exit(0)"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}  # an empty one: the helper has long to do
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     pid, deadline = int(done.stdout), time.monotonic() + 60
@@ -211,7 +221,7 @@ def test_what_the_helper_compiles_is_taken_from_the_cache(monkeypatch, tmp_path)
 
     monkeypatch.setattr(ahead, "grow_tree", tiny_kernel.kernel)
     monkeypatch.setattr(ahead, "best_split", SimpleNamespace(compile=lambda types: None))
-    monkeypatch.setattr(ahead, "_start", lambda: start("tiny_kernel"))
+    monkeypatch.setattr(ahead, "_start", lambda kind: start(kind, "tiny_kernel"))
     monkeypatch.setattr(ahead, "thread_count", lambda n_jobs: 2)
     assert is_cached(tiny_kernel.kernel) is False
     assert ahead.compile_beside(2)
@@ -223,19 +233,21 @@ def test_what_the_helper_compiles_is_taken_from_the_cache(monkeypatch, tmp_path)
     assert not tiny_kernel.kernel.stats.cache_misses
 
 
-def test_models_are_the_same_with_and_without_a_helper(cold, monkeypatch):
+@pytest.mark.parametrize("trees", ["per_label", "shared"])
+def test_models_are_the_same_with_and_without_a_helper(cold, monkeypatch, trees):
     X, y = chains()
-    alone = small(n_jobs=1).fit(X, y)
+    alone = small(n_jobs=1, trees=trees).fit(X, y)
     assert not cold
     monkeypatch.setattr(ahead, "LONGEST_WAIT", 0.2)  # even one that hangs
-    helped = small(n_jobs=2).fit(X, y)
+    helped = small(n_jobs=2, trees=trees).fit(X, y)
     assert len(cold) == 1
     assert ahead._helper is None
     assert all_equal(alone.predict_proba(X), helped.predict_proba(X))
 
 
-def test_the_module_compiles_and_ends():
-    helper = ahead._start()
+@pytest.mark.parametrize("kind", ["per_label", "shared"])
+def test_the_module_compiles_and_ends(kind):
+    helper = ahead._start(kind)
     try:
         assert helper.wait(300) == 0
     finally:
@@ -262,6 +274,31 @@ print(len(ahead.grow_tree.signatures))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"
+
+
+def test_the_tiny_shared_tree_compiles_what_every_fit_needs():
+    """What a fit calls is compiled by `grow_tiny_shared`, with the same types: change them together."""
+    code = """
+import sys
+import numpy as np
+from seqboost import TreeCRF
+from seqboost.trees import ahead
+
+ahead.grow_tiny_shared()
+modules = [module for name, module in sys.modules.items() if name.startswith("seqboost.trees.shared")]
+kernels = {kernel for module in modules for kernel in vars(module).values() if hasattr(kernel, "signatures")}
+before = {kernel: len(kernel.signatures) for kernel in kernels}
+rng = np.random.default_rng(0)
+y = [[0, 1, 2, 0, 1], [1, 0, 1], [0, 2]] * 9
+numeric = [rng.normal(size=(len(labels), 2)) for labels in y]
+dicts = [[{"w": f"w{i}", "n": 0.5 * i} for i in range(len(labels))] for labels in y]
+for potentials in ("joint", "factored"):
+    for X in (numeric, dicts):
+        TreeCRF(max_iter=3, min_samples_leaf=1, window=1, potentials=potentials, l2_regularization=1.0).fit(X, y)
+print(sorted(kernel.__name__ for kernel in kernels if len(kernel.signatures) != before[kernel]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 class TypesAlone(CompilerBase):
@@ -294,6 +331,6 @@ def test_this_process_compiles_what_the_helper_asks_for():
 
 
 def test_the_tiny_tree_is_a_tree():
-    grower, ones = ahead.tiny_grower(), np.ones((2, 2), dtype=np.float32)
-    tree, _ = grower.grow(ones, ones, np.arange(2, dtype=np.int32), 2, lambda g, h: g / h)
+    grower, ones = ahead.tiny_grower(), np.ones((4, 2), dtype=np.float32)
+    tree, _ = grower.grow(ones, ones, np.arange(4, dtype=np.int32), 4, lambda g, h: g / h)
     assert np.isfinite(tree.value).all()

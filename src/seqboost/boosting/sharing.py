@@ -11,6 +11,7 @@ from seqboost.boosting.outputs import Outputs, SharedOutputs
 from seqboost.boosting.sampling import Everything, Examples, Sample, Sampler
 from seqboost.objectives import Derivatives
 from seqboost.trees import DenseColumns, SharedGrower, Space, SparseColumns
+from seqboost.trees.ahead import wait
 
 __all__ = ["SharedTreeFitter"]
 
@@ -44,6 +45,7 @@ class SharedTreeFitter(TreeFitter):
 
     def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Outputs, ...]]:
         """Grow the tree of one round, or of one of its bags: one sample, and the first of the seeds."""
+        wait()  # for the kernels of the first fit of all
         (sample,) = samples
         tree, partition = self._grower.grow(
             sample.gradient, sample.hessian, sample.rows, sample.n_fitted, self.value, seeds[0]

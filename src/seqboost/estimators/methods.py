@@ -16,7 +16,7 @@ mean of gradients in leaves    ``curvature="count"``                   ``objecti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from seqboost.boosting import (
@@ -38,7 +38,15 @@ from seqboost.estimators.parameters import Rule, real
 from seqboost.exceptions import ParameterError
 from seqboost.objectives import Likelihood, PseudoLikelihood
 
-__all__ = ["check_sampling", "ensemble_maker", "objective_class", "sampler_of", "sampling_rule", "step_of"]
+__all__ = [
+    "check_refit",
+    "check_sampling",
+    "ensemble_maker",
+    "objective_class",
+    "sampler_of",
+    "sampling_rule",
+    "step_of",
+]
 
 BAG_SHARE = 0.632  # of the positions in a bootstrap sample that are different ones
 
@@ -83,6 +91,15 @@ def check_sampling(sampling: Any, trees: str) -> None:
         raise ParameterError(
             f"sampling={sampling!r} divides the examples into positive and negative ones of a tree's label, but with "
             f"trees='shared' a tree is for all labels; use trees='per_label', or a share, 'goss' or another sampler"
+        )
+
+
+def check_refit(parameters: Mapping[str, Any]) -> None:
+    """Raise ParameterError if a model is to be trained again on sequences that a warm start would hold out again."""
+    if parameters["refit"] is True and parameters["warm_start"]:
+        raise ParameterError(
+            "refit=True trains on the held-out sequences as well, so that warm_start=True could not be stopped by them "
+            "any more; use refit=False (or 'auto'), or warm_start=False"
         )
 
 

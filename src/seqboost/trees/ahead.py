@@ -8,6 +8,8 @@ Growing a tree is more than half of all that the first fit compiles, and numba c
 The two meet in numba's cache alone: whatever the helper has not written there (it could not be started, it failed, it
 took too long), this process compiles by itself, as it would have done without it. The model is the same either way.
 
+Trees for all labels (``trees="shared"``) have kernels of their own; a helper compiles what the fit in hand needs.
+
 The helper is ``python -m seqboost.trees.ahead``. It ends when it is done, or when its standard input does, which it
 shares with nobody: a helper does not outlive its process.
 """
@@ -33,23 +35,27 @@ from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.grower import grow_tree
 from seqboost.trees.growing import TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.space import context_space
+from seqboost.trees.shared_growing import SharedGrower
+from seqboost.trees.shared_search import search
+from seqboost.trees.space import Space, context_space
 from seqboost.trees.splitting import best_split
 
-__all__ = ["compile_beside", "grow_tiny", "split_types", "wait"]
+__all__ = ["compile_beside", "grow_tiny", "grow_tiny_shared", "split_types", "wait"]
 
 LONGEST_WAIT = 120.0  # seconds; on a quiet machine a helper needs 11
+
+PER_LABEL, SHARED = "per_label", "shared"
 
 _helper: subprocess.Popen[bytes] | None = None
 _lock = threading.Lock()
 
 
-def tiny_grower() -> TreeGrower:
-    """Return a grower of two rows of one column, with the types of every other."""
+def _tiny_problem() -> tuple[DenseColumns, SparseColumns, Space, Limits]:
+    """Return four rows of one column, with the types of every other problem."""
     none32, none64 = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
     dense = DenseColumns(
-        codes=np.array([0, 1], dtype=np.uint8),
-        address=np.array([0, 1]),
+        codes=np.array([0, 1, 0, 1], dtype=np.uint8),
+        address=np.arange(4),
         feature=np.zeros(1, dtype=np.int32),
         displacement=np.zeros(1, dtype=np.int64),
         n_values=np.array([2], dtype=np.int32),
@@ -58,8 +64,8 @@ def tiny_grower() -> TreeGrower:
         run_start=np.array([0, 1]),
     )
     sparse = SparseColumns(
-        padded_row=np.array([0, 1]),
-        indptr=np.zeros(3, dtype=np.int64),
+        padded_row=np.arange(4),
+        indptr=np.zeros(5, dtype=np.int64),
         indices=none32,
         slot_start=np.zeros(1, dtype=np.int32),
         kind=np.zeros(0, dtype=np.uint8),
@@ -67,15 +73,31 @@ def tiny_grower() -> TreeGrower:
         offset=none64,
         enabled=np.zeros((0, 0), dtype=np.bool_),
     )
-    return TreeGrower(dense, sparse, context_space(2, 1, np.array([0, 2])), Limits(2, 1, 1, 1.0, 0.0, False, 1))
+    return dense, sparse, context_space(2, 1, np.array([0, 4])), Limits(4, 3, 1, 1.0, 0.0, False, 1)
+
+
+def tiny_grower() -> TreeGrower:
+    """Return a grower of four rows of one column, with the types of every other."""
+    return TreeGrower(*_tiny_problem())
 
 
 def grow_tiny() -> None:
     """Compile all that growing a tree and adding it to the scores needs, by doing it."""
-    grower, rows = tiny_grower(), np.arange(2, dtype=np.int32)
-    derivatives = np.ones((2, 2), dtype=np.float32)
-    tree, partition = grower.grow(derivatives, derivatives, rows, 2, lambda g, h: g / h)
+    grower, rows = tiny_grower(), np.arange(4, dtype=np.int32)
+    derivatives = np.ones((4, 2), dtype=np.float32)
+    tree, partition = grower.grow(derivatives, derivatives, rows, 4, lambda g, h: g / h)
     partition.add(tree.value, derivatives, np.empty_like(derivatives))
+
+
+def grow_tiny_shared() -> None:
+    """Compile all that growing a tree for all labels and adding it to the scores needs, by doing it.
+
+    The tree must divide rows and contexts, which are separate kernels here.
+    """
+    grower, rows = SharedGrower(*_tiny_problem()), np.arange(4, dtype=np.int32)
+    gradient = np.array([[[0, 0], [9, 1], [-4, 0], [9, 1]]] * 2, dtype=np.float32)
+    tree, partition = grower.grow(gradient, np.ones_like(gradient), rows, 4, lambda g, h: g / h)
+    partition.add(tree.value, gradient, np.empty_like(gradient))
 
 
 def split_types() -> tuple[numba.types.Type, ...]:
@@ -89,28 +111,30 @@ def split_types() -> tuple[numba.types.Type, ...]:
     return tuple(numba.typeof(argument) for argument in arguments)
 
 
-def compile_beside(n_threads: int) -> bool:
-    """Have this room's kernels compiled if they are not in the cache; return whether a helper works on them.
+def compile_beside(n_threads: int, *, shared: bool = False) -> bool:
+    """Have the kernels of one kind of trees compiled if they are not cached; return whether a helper works on them.
 
     Nothing happens for ``n_threads=1``: who asks for one job gets one process.
     """
     global _helper
     with _lock:
-        if n_threads == 1 or not _may_help() or is_cached(grow_tree) is not False:
+        kernel = search if shared else grow_tree
+        if n_threads == 1 or not _may_help(kernel) or is_cached(kernel) is not False:
             return False
         if _helper is not None:
             return True  # the fit of another thread began it, or one that failed before it came to trees
         try:
-            _helper = _start()
+            _helper = _start(SHARED if shared else PER_LABEL)
         except Exception:  # no processes on this platform, none left, forbidden: then without
             return False
         atexit.register(_stop)
-        with suppress(Exception):  # then the helper compiles it as well
-            cast("Any", best_split).compile(split_types())
+        if not shared:
+            with suppress(Exception):  # then the helper compiles it as well
+                cast("Any", best_split).compile(split_types())
         return True
 
 
-def _may_help() -> bool:
+def _may_help(kernel: Any) -> bool:
     """Tell whether ``sys.executable`` is a Python that may be started, and its work of use here."""
     is_python = Path(sys.executable or "").name.lower().startswith("python")  # or else the application we live in
     return (
@@ -119,17 +143,17 @@ def _may_help() -> bool:
         and not getattr(sys, "frozen", False)
         and not numba.config.DISABLE_JIT
         and not multiprocessing.current_process().daemon  # workers of a pool: there are enough of them already
-        and not cast("Any", grow_tree).signatures
+        and not kernel.signatures
     )
 
 
-def _start(module: str = __name__) -> subprocess.Popen[bytes]:
-    """Start the helper: the same modules, from the same places, and the same cache."""
+def _start(kind: str, module: str = __name__) -> subprocess.Popen[bytes]:
+    """Start the helper for one kind of trees: the same modules, from the same places, and the same cache."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     if numba.config.CACHE_DIR:
         environment["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", module],
+        [sys.executable, "-P", "-m", module, kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -182,5 +206,5 @@ def _end_with_parent() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    grow_tiny()
+    grow_tiny_shared() if sys.argv[1:] == [SHARED] else grow_tiny()
     os._exit(0)  # with a thread still reading, and whatever PYTHONINSPECT says
