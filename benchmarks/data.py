@@ -28,6 +28,7 @@ __all__ = [
     "data_folder",
     "indicator_rows",
     "load",
+    "synthetic_folder",
     "word_attributes",
 ]
 
@@ -239,8 +240,13 @@ def occupancy() -> list[Split]:
     return [Split([train[0]], [train[1]], [X for X, _ in tests], [y for _, y in tests])]
 
 
+def synthetic_folder() -> Path:
+    """Return where the synthetic sets are kept."""
+    return Path(os.environ.get("SEQBOOST_CACHE", Path.home() / ".cache" / "seqboost")) / "synthetic"
+
+
 def _synthetic(name: str, rows: Callable[[Any, int, int], Any]) -> list[Split]:
-    cache = Path(os.environ.get("SEQBOOST_CACHE", Path.home() / ".cache" / "seqboost")) / "synthetic"
+    cache = synthetic_folder()
     if not (cache / "S3_test.npz").exists():
         script = data_folder().parent / "bench" / "make_synthetic.py"
         subprocess.run([sys.executable, str(script), str(cache)], check=True, stdout=subprocess.DEVNULL)

@@ -228,10 +228,12 @@ def lightgbm_windows(split: Split, w: int, max_rounds: int = 300) -> list[Outcom
     held_chain, chain = Chain.count(y_fit, n_labels), Chain.count(y_train, n_labels)
     for method in ("viterbi", "posterior"):
         accuracy = [_accuracy(y_held, held_chain.decode(held_probabilities, weight, method)) for weight in WEIGHTS]
-        weight = WEIGHTS[int(np.argmax(accuracy))]
+        best = int(np.argmax(accuracy))
+        weight, held_out = WEIGHTS[best], round(accuracy[best], 4)
         decoded = [labels[path] for path in chain.decode(probabilities, weight, method)]
         name = f"LightGBM ±{w} + {method}"
-        outcomes.append(Outcome(name, decoded, fit_seconds, predict_seconds, {**settings, "weight": weight}))
+        chosen = {**settings, "weight": weight, "held-out accuracy": held_out}
+        outcomes.append(Outcome(name, decoded, fit_seconds, predict_seconds, chosen))
     return outcomes
 
 

@@ -20,7 +20,7 @@ def numbers(n_columns, length=30, n=6, n_labels=2):
     return X, [rng.integers(n_labels, size=length) for _ in X]
 
 
-@pytest.mark.parametrize(("n_columns", "side"), [(1, 6), (2, 6), (3, 4), (5, 2), (10, 1), (15, 0), (40, 0)])
+@pytest.mark.parametrize(("n_columns", "side"), [(1, 6), (3, 6), (5, 4), (8, 2), (15, 1), (25, 0), (60, 0)])
 def test_the_window_narrows_with_the_columns(n_columns, side):
     model = small(max_iter=1).fit(*numbers(n_columns))
     assert model.window_ == side
@@ -31,13 +31,19 @@ def test_a_symbol_gets_its_neighbours():
     assert TreeCRF(max_iter=1).fit(WORDS, SOUNDS).window_ == 5  # six letters have no farther neighbours
 
 
+@pytest.mark.parametrize(("n_columns", "side"), [(1, 5), (3, 5), (4, 0)])
+def test_many_columns_of_symbols_are_neighbours_already(n_columns, side):
+    X = [[{f"slot {j}": letter for j in range(n_columns)} for letter in word] for word in WORDS]
+    assert TreeCRF(max_iter=1).fit(X, SOUNDS).window_ == side
+
+
 def test_single_elements_have_no_window():
     assert small(max_iter=1).fit(*numbers(2, length=1, n=30)).window_ == 0
 
 
 def test_the_automatic_window_is_the_window_it_names():
     X, y = numbers(5)
-    automatic, named = (small(window=window).fit(X, y) for window in ("auto", 2))
+    automatic, named = (small(window=window).fit(X, y) for window in ("auto", 4))
     assert all_equal(automatic.predict_proba(X), named.predict_proba(X))
 
 
@@ -101,7 +107,7 @@ def test_a_file_remembers_the_choices(tmp_path):
 
 def test_a_clone_chooses_anew():
     model = small(max_iter=1).fit(*numbers(3, n_labels=3))
-    assert clone(model).fit(*numbers(40, n_labels=2)).window_ == 0
+    assert clone(model).fit(*numbers(60, n_labels=2)).window_ == 0
 
 
 def test_other_words_are_refused():

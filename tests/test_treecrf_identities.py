@@ -69,7 +69,7 @@ def test_warm_start_is_cold_start(potentials, early_stopping, max_features):
     X, y = chains(24)
     parameters = {
         "potentials": potentials, "early_stopping": early_stopping, "max_features": max_features,
-        "n_iter_no_change": 5, "learning_rate": 0.8,
+        "n_iter_no_change": 5, "learning_rate": 0.8, "refit": False,
     }  # fmt: skip
     cold = small(**parameters, max_iter=9).fit(X, y)
     warm = small(**parameters, max_iter=2, warm_start=True).fit(X, y)
@@ -84,7 +84,7 @@ def test_warm_start_is_cold_start(potentials, early_stopping, max_features):
 
 def test_warm_start_after_load(tmp_path):
     X, y = chains(24)
-    parameters = {"early_stopping": True, "max_features": 0.5, "window": range(-1, 2)}
+    parameters = {"early_stopping": True, "max_features": 0.5, "window": range(-1, 2), "refit": False}
     cold = small(**parameters, max_iter=6).fit(X, y)
     small(**parameters, max_iter=3, warm_start=True).fit(X, y).save(tmp_path / "model")
     warm = seqboost.load(tmp_path / "model").set_params(max_iter=6).fit(X, y)
@@ -231,7 +231,7 @@ def test_weights_of_validation_sequences():
 
 def test_whole_sequences_are_held_out():
     X, y = chains(30)
-    model = small(early_stopping=True, validation_fraction=0.3, n_iter_no_change=9).fit(X, y)
+    model = small(early_stopping=True, validation_fraction=0.3, n_iter_no_change=9, refit=False).fit(X, y)
     kept, held = hold_out(30, 0.3, model._seed)
     assert len(held) == 9
     assert sorted([*kept, *held]) == list(range(30))

@@ -21,14 +21,9 @@ SPARSE_CHECK = (
     "the check reads classifier_tags of everything that has predict_proba; TreeCRF is no classifier to scikit-learn, "
     "because GridSearchCV(cv=3) would then stratify by ragged y. Sparse rows are tested in test_treecrf_inputs."
 )
-WEIGHT_CHECK = (
-    "probabilities are float32, and the check asks for seven digits; weight 2 = repetition is tested to six digits in "
-    "test_treecrf_identities."
-)
 EXPECTED_FAILURES = {
     "check_estimator_sparse_array": SPARSE_CHECK,
     "check_estimator_sparse_matrix": SPARSE_CHECK,
-    "check_sample_weight_equivalence_on_sparse_data": WEIGHT_CHECK,
 }
 # The checks know flat 2-D data only, about which fit warns: each row is then a sequence of its own.
 FLAT = "ignore:X is one 2-D table of rows:UserWarning"

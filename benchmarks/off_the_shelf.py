@@ -1,0 +1,139 @@
+"""TreeCRF() as it comes, on every set: against the setting that cross-validation likes best, and against its peers.
+
+python benchmarks/off_the_shelf.py [--only protein,stress] [--methods default,chosen,lightgbm,crfsuite]
+
+``default`` is ``TreeCRF(random_state=0)``; it knows nothing of a set but its columns. ``chosen`` has, for each set, the
+change to the defaults with the best accuracy in cross-validation on training sequences (``defaults.py`` writes them).
+LightGBM gets windows and a chain of labels decoded by Viterbi or by posterior (the one that held-out sequences prefer),
+CRFsuite indicators of a window, numbers cut at quantiles. Recordings are held out whole, and all folds are scored
+together; p-values are McNemar's. What a method predicts is kept (in ``SEQBOOST_CACHE``), so that methods can be run
+one at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import report
+from data import LOADERS, Split, crfsuite_attributes, indicator_rows, load, synthetic_folder, word_attributes
+from peers import Outcome, crfsuite, lightgbm_windows, mcnemar, span_f1
+
+METHODS = ("default", "chosen", "lightgbm", "crfsuite")
+ATTRIBUTES = {"conll2000": crfsuite_attributes, "ncbi_disease": word_attributes}
+WINDOWS = {  # of LightGBM, of CRFsuite
+    "protein": (5, 5), "stress": (6, 6), "hyphen": (0, 0), "nettalk": (6, 3), "rfid_activity": (5, 2),
+    "gesture_phase": (5, 2), "occupancy": (5, 2), "letters": (0, 0), "email_signature": (2, 2), "S1": (5, 3),
+    "S2": (0, 0), "S3": (0, 1), "conll2000": (0, 0), "ncbi_disease": (0, 0),
+}  # fmt: skip
+FEW_ROUNDS = {"nettalk": 60, "S2": 60, "conll2000": 60, "ncbi_disease": 60, "letters": 60}
+PENALTIES = {"S2": (0.1,), "S3": (1.0,), "nettalk": (0.1,), "conll2000": (1.0,), "ncbi_disease": (0.3,)}
+"""What a search took in other benchmarks (minutes each), where it is not repeated here."""
+
+SPAN_SETS = tuple(ATTRIBUTES)
+
+
+def prepared(name: str, split: Split) -> Split:
+    """Return words as sparse indicators; all else stays as it is."""
+    if name not in ATTRIBUTES:
+        return split
+    rows = indicator_rows(*([ATTRIBUTES[name](s) for s in X] for X in (split.X_train, split.X_test)))[:2]
+    return split._replace(X_train=rows[0], X_test=rows[1])
+
+
+def tree_crf(split: Split, settings: dict[str, Any]) -> Outcome:
+    """Fit TreeCRF and predict."""
+    from seqboost import TreeCRF
+
+    start = time.perf_counter()
+    model = TreeCRF(random_state=0, **settings).fit(split.X_train, split.y_train)
+    fitted = time.perf_counter()
+    labels = [np.asarray(p) for p in model.predict(split.X_test)]
+    came_to = {"window": model.window_, "trees": model.trees_, "init": model.init_, "rounds": model.best_iteration_}
+    return Outcome("", labels, fitted - start, time.perf_counter() - fitted, {**settings, **came_to})
+
+
+def best_change(name: str) -> dict[str, Any]:
+    """Return the change to the defaults that cross-validation prefers on a set."""
+    from defaults import CHANGES
+
+    path = report.RESULTS / "defaults.json"
+    rows = [row for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if row["set"] == name]
+    if not rows:
+        raise SystemExit(f"defaults.py has not been run on {name}")
+    return CHANGES[max(rows, key=lambda row: row["accuracy %"])["change"]]
+
+
+def run(method: str, name: str, split: Split) -> Outcome:
+    """Run one method on one fold."""
+    if method in ("default", "chosen"):
+        return tree_crf(prepared(name, split), best_change(name) if method == "chosen" else {})
+    if method == "lightgbm":
+        outcomes = lightgbm_windows(prepared(name, split), WINDOWS[name][0], FEW_ROUNDS.get(name, 300))
+        return max(outcomes[1:], key=lambda outcome: outcome.settings["held-out accuracy"])
+    with tempfile.TemporaryDirectory() as folder:
+        penalties = PENALTIES.get(name, (0.1, 1.0, 10.0, 50.0))
+        outcomes = crfsuite(prepared(name, split), WINDOWS[name][1], str(Path(folder) / "model"), penalties)
+    return outcomes[0 if name in SPAN_SETS else 1]
+
+
+def kept(method: str, name: str) -> Path:
+    """Return where the predictions of a method are kept."""
+    return synthetic_folder().parent / "off_the_shelf" / f"{name}.{method}.json"
+
+
+def keep(method: str, name: str) -> None:
+    """Run a method on all folds of a set and keep what it predicts."""
+    outcomes = [run(method, name, split) for split in load(name)]
+    document = {
+        "labels": [labels.tolist() for outcome in outcomes for labels in outcome.labels],
+        "fit s": round(sum(outcome.fit_seconds for outcome in outcomes), 1),
+        "predict s": round(sum(outcome.predict_seconds for outcome in outcomes), 2),
+        "settings": outcomes[0].settings,
+    }
+    path = kept(method, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def row_of(name: str, method: str, truth: list[np.ndarray], found: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of the table."""
+    labels = {m: [np.array(p) for p in document["labels"]] for m, document in found.items()}
+    right = np.concatenate(labels[method]) == np.concatenate(truth)
+    return {
+        "set": name,
+        "method": method,
+        "accuracy %": round(100 * float(np.mean(right)), 2),
+        "span F1 %": round(100 * span_f1(truth, labels[method]), 2) if name in SPAN_SETS else None,
+        "p against default": None if method == "default" else mcnemar(truth, labels["default"], labels[method]),
+        "fit s": found[method]["fit s"],
+        "predict s": found[method]["predict s"],
+        "settings": found[method]["settings"],
+    }
+
+
+def main() -> None:
+    """Run what is asked for, then write the table of all that is there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(LOADERS))
+    parser.add_argument("--methods", default=",".join(METHODS))
+    arguments = parser.parse_args()
+    for name in arguments.only.split(","):
+        for method in arguments.methods.split(","):
+            keep(method, name)
+        found = {m: json.loads(kept(m, name).read_text(encoding="utf-8")) for m in METHODS if kept(m, name).exists()}
+        truth = [y for split in load(name) for y in split.y_test]
+        rows = [row_of(name, method, truth, found) for method in found]
+        for row in rows:
+            print({key: value for key, value in row.items() if value is not None}, flush=True)
+        report.write("off_the_shelf", rows, key=("set", "method"), note=(__doc__ or "").splitlines()[0])
+
+
+if __name__ == "__main__":
+    main()
