@@ -10,6 +10,7 @@ import pytest
 from treecrf_data import chains, small
 
 from seqboost.boosting import (
+    Ascent,
     Boosting,
     Ensemble,
     Everything,
@@ -190,7 +191,7 @@ def test_the_step_taken_is_the_largest_that_does_not_fall(joint):
         before = shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum()
         boosted = shop.round(ensemble)
         derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
-        stepped = SafeStep().take(ensemble, boosted, shop.objective, derivatives, shop.history, 1)
+        stepped = SafeStep().take(Ascent(ensemble, boosted, shop.objective, derivatives, shop.history, 1))
         if stepped is None:
             break
         step, taken = stepped[0], scores_of(ensemble)
@@ -222,7 +223,7 @@ def test_steps_grow_up_to_newtons_share_and_no_further(joint, monkeypatch):
         derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
         limit = first * max(1.0, derivatives.caution / 2.0)
         boosted = shop.round(ensemble)
-        step = SafeStep().take(ensemble, boosted, shop.objective, derivatives, shop.history, 1).step
+        step = SafeStep().take(Ascent(ensemble, boosted, shop.objective, derivatives, shop.history, 1)).step
         last = shop.history.step[-1] if shop.history.step else 0.0
         assert step <= limit * (1 + 1e-5)
         assert step == pytest.approx(min(max(first, steps_module.STEP_GROWTH * last), max(limit, first)), rel=1e-5)

@@ -10,6 +10,7 @@ from treecrf_data import all_equal, chains, small
 
 import seqboost
 from seqboost.boosting import (
+    Ascent,
     ConjugateEnsemble,
     Everything,
     Examples,
@@ -188,7 +189,7 @@ def test_line_search_comes_close_to_the_top(joint):
         boosted = shop.round(ensemble)
         derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
         before = shop.history.objective_value(derivatives)
-        found = LineSearch().take(ensemble, boosted, shop.objective, derivatives, shop.history, 1)
+        found = LineSearch().take(Ascent(ensemble, boosted, shop.objective, derivatives, shop.history, 1))
         assert found.n_evaluations <= steps_module.MAX_EVALUATIONS + 1
         top = shop.history.objective_value(found.derivatives)
         values = []
@@ -221,7 +222,8 @@ def test_shrinkage_goes_part_of_the_way():
         ensemble = shop.ensemble()
         boosted = shop.round(ensemble)
         derivatives = shop.objective.derivatives(ensemble.scores, ensemble.table)
-        steps.append(LineSearch(shrinkage).take(ensemble, boosted, shop.objective, derivatives, shop.history, 1).step)
+        ascent = Ascent(ensemble, boosted, shop.objective, derivatives, shop.history, 1)
+        steps.append(LineSearch(shrinkage).take(ascent).step)
     assert steps[1] == pytest.approx(steps[0] / 4)
 
 

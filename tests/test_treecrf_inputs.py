@@ -185,14 +185,14 @@ def test_class_weights_multiply_odds():
 def test_categories():
     words = [list("uvwu"), list("wwvu")]
     labels = ["0110", "1110"]
-    model = small(order=0, window=0).fit(words, labels)
+    model = small(order=0, window=0, learning_rate=0.5).fit(words, labels)
     assert ["".join(found) for found in model.predict(words)] == labels
     unseen = model.predict_proba([["never", None, "u"]])[0]
     assert np.isfinite(unseen).all()
     numbers = [[[ord(c)] for c in word] for word in words]
-    as_categories = small(order=0, window=0, categorical_features=[0]).fit(numbers, labels)
+    as_categories = small(order=0, window=0, learning_rate=0.5, categorical_features=[0]).fit(numbers, labels)
     assert np.allclose(np.concatenate(as_categories.predict_proba(numbers)), np.concatenate(model.predict_proba(words)))
-    single = small(order=0, window=0, categorical_splits="one_vs_rest").fit(words, labels)
+    single = small(order=0, window=0, learning_rate=0.5, categorical_splits="one_vs_rest").fit(words, labels)
     assert ["".join(found) for found in single.predict(words)] == labels
 
 

@@ -81,6 +81,7 @@ def test_other_values_are_refused():
 def test_no_rounds_no_refit():
     rng = np.random.default_rng(0)
     noise = [rng.integers(2, size=len(labels)) for labels in Y]
-    model = small(**STOPPED).fit(X, noise)
+    with pytest.warns(UserWarning, match="keeps no round of boosting.*Check that y belongs to X"):
+        model = small(**STOPPED).fit(X, noise)
     assert model.best_iteration_ == 0
     assert model._trained.model.forest.n_trees == 0

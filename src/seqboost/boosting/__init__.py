@@ -9,10 +9,11 @@ from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
 from seqboost.boosting.sharing import SharedTreeFitter
 from seqboost.boosting.start import extended_contexts, history_table, label_table
-from seqboost.boosting.steps import FixedStep, LineSearch, SafeStep, Step
+from seqboost.boosting.steps import Ascent, FixedStep, LineSearch, SafeStep, Step
 
 __all__ = [
     "MAX_LEAF_VALUE",
+    "Ascent",
     "Boosting",
     "Callback",
     "ConjugateEnsemble",

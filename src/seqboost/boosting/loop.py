@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seqboost.boosting.ensemble import Ensemble, Round, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
 from seqboost.boosting.sampling import Examples, Sampler
-from seqboost.boosting.steps import Step
+from seqboost.boosting.steps import Ascent, Step
 from seqboost.objectives import Derivatives, Objective
 
 __all__ = ["Boosting", "Kept", "boost"]
@@ -109,7 +109,7 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
             derivatives = objective.derivatives(ensemble.scores, ensemble.table, task.n_threads)
             history.refresh(derivatives)
         boosted = _grow(task, derivatives, iteration)
-        stepped = task.step.take(ensemble, boosted, objective, derivatives, history, task.n_threads)
+        stepped = task.step.take(Ascent(ensemble, boosted, objective, derivatives, history, task.n_threads))
         if stepped is None:
             break
         derivatives = stepped.derivatives

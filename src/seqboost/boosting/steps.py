@@ -11,7 +11,7 @@ from seqboost.boosting.ensemble import Ensemble, Round
 from seqboost.boosting.history import History
 from seqboost.objectives import Derivatives, Objective
 
-__all__ = ["FixedStep", "LineSearch", "SafeStep", "Step", "Stepped"]
+__all__ = ["Ascent", "FixedStep", "LineSearch", "SafeStep", "Step", "Stepped"]
 
 MAX_HALVINGS = 8
 STEP_GROWTH = 1.5
@@ -38,43 +38,53 @@ class Stepped(NamedTuple):
     n_evaluations: int  # of the objective, all kinds
 
 
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """Where a step begins: the ensemble, the round to be added to it, and what the objective says of the ensemble."""
+
+    ensemble: Ensemble
+    boosted: Round
+    objective: Objective
+    derivatives: Derivatives
+    history: History
+    n_threads: int
+
+    @property
+    def value(self) -> float:
+        """What the objective gives before the step."""
+        return self.history.objective_value(self.derivatives)
+
+    @property
+    def whole_step(self) -> float:
+        """The step that takes each block, trees and transition table, as far as both may go together."""
+        return 1.0 if self.boosted.table_move is None else TWO_BLOCKS
+
+    def derivatives_now(self) -> Derivatives:
+        """Return the derivatives at the ensemble as it stands."""
+        return self.objective.derivatives(self.ensemble.scores, self.ensemble.table, self.n_threads)
+
+    def value_now(self) -> float:
+        """Return what the objective gives at the ensemble as it stands, which costs less than its derivatives."""
+        likelihood = self.objective.log_likelihood(self.ensemble.scores, self.ensemble.table, self.n_threads)
+        return self.history.objective_of(likelihood)
+
+
 class Step(Protocol):
     """Adds a round to the ensemble by a step of its choice."""
 
-    def take(
-        self,
-        ensemble: Ensemble,
-        boosted: Round,
-        objective: Objective,
-        derivatives: Derivatives,
-        history: History,
-        n_threads: int,
-    ) -> Stepped | None:
+    def take(self, ascent: Ascent) -> Stepped | None:
         """Add the round; None, with the ensemble as before, if no step helps."""
         ...
-
-
-def _whole(boosted: Round) -> float:
-    return 1.0 if boosted.table_move is None else TWO_BLOCKS
 
 
 @dataclass(frozen=True)
 class FixedStep:
     """The same step in all rounds (the papers): what the learning rate makes of the leaves."""
 
-    def take(
-        self,
-        ensemble: Ensemble,
-        boosted: Round,
-        objective: Objective,
-        derivatives: Derivatives,
-        history: History,
-        n_threads: int,
-    ) -> Stepped | None:
+    def take(self, ascent: Ascent) -> Stepped | None:
         """Add the round whole, or by half if the transition table moves with the trees."""
-        step = _whole(boosted)
-        ensemble.add(boosted, step)
-        return Stepped(step, objective.derivatives(ensemble.scores, ensemble.table, n_threads), 1)
+        ascent.ensemble.add(ascent.boosted, ascent.whole_step)
+        return Stepped(ascent.whole_step, ascent.derivatives_now(), 1)
 
 
 @dataclass(frozen=True)
@@ -86,25 +96,16 @@ class SafeStep:
     ``learning_rate`` times its Newton step, and is halved whenever the log-likelihood would fall.
     """
 
-    def take(
-        self,
-        ensemble: Ensemble,
-        boosted: Round,
-        objective: Objective,
-        derivatives: Derivatives,
-        history: History,
-        n_threads: int,
-    ) -> Stepped | None:
+    def take(self, ascent: Ascent) -> Stepped | None:
         """Add the round by the last step, grown, and halve it until the log-likelihood does not fall."""
-        before = history.objective_value(derivatives)
-        step = _whole(boosted)
-        largest = step * max(1.0, derivatives.caution / TOLERATED_CAUTION)
+        ensemble, boosted, history = ascent.ensemble, ascent.boosted, ascent.history
+        largest = ascent.whole_step * max(1.0, ascent.derivatives.caution / TOLERATED_CAUTION)
         last = history.step[-1] if history.step else 0.0
-        step = min(max(step, STEP_GROWTH * last), largest)
+        step = min(max(ascent.whole_step, STEP_GROWTH * last), largest)
         ensemble.add(boosted, step)
         for n_halvings in range(MAX_HALVINGS):
-            moved = objective.derivatives(ensemble.scores, ensemble.table, n_threads)
-            if history.objective_value(moved) >= before:
+            moved = ascent.derivatives_now()
+            if history.objective_value(moved) >= ascent.value:
                 return Stepped(step, moved, n_halvings + 1)
             step /= 2
             ensemble.repeat(boosted, step)
@@ -126,24 +127,15 @@ class LineSearch:
 
     shrinkage: float = 1.0
 
-    def take(
-        self,
-        ensemble: Ensemble,
-        boosted: Round,
-        objective: Objective,
-        derivatives: Derivatives,
-        history: History,
-        n_threads: int,
-    ) -> Stepped | None:
+    def take(self, ascent: Ascent) -> Stepped | None:
         """Add the round by the best step found, times the shrinkage."""
-        before = history.objective_value(derivatives)
-        trial = history.step[-1] / self.shrinkage if history.step and history.step[-1] > 0 else _whole(boosted)
+        ensemble, boosted, steps = ascent.ensemble, ascent.boosted, ascent.history.step
+        trial = steps[-1] / self.shrinkage if steps and steps[-1] > 0 else ascent.whole_step
         ensemble.add(boosted, trial)
-        slope = ensemble.slope(derivatives) / trial
-        seen = {0.0: before}
+        slope = ensemble.slope(ascent.derivatives) / trial
+        seen = {0.0: ascent.value}
         while slope > 0:
-            likelihood = objective.log_likelihood(ensemble.scores, ensemble.table, n_threads)
-            seen[trial] = history.objective_of(likelihood)
+            seen[trial] = ascent.value_now()
             wanted = _next_trial(seen, slope)
             if len(seen) > MAX_EVALUATIONS or abs(wanted - trial) <= CLOSE_ENOUGH * trial:
                 break
@@ -155,7 +147,7 @@ class LineSearch:
             return None
         step = best * self.shrinkage
         ensemble.repeat(boosted, step)
-        return Stepped(step, objective.derivatives(ensemble.scores, ensemble.table, n_threads), len(seen))
+        return Stepped(step, ascent.derivatives_now(), len(seen))
 
 
 def _next_trial(seen: dict[float, float], slope: float) -> float:

@@ -90,6 +90,13 @@ class SequenceLabeler(BaseEstimator):
         Returns
         -------
         list of ndarray, one array of labels per sequence; for a table one array, in the order of its rows
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> print(*model.predict(["manana"])[0])
+        0 1 0 1 0 1
         """
         batch, potentials = self._potentials(X)
         return batch.restore(self.classes_[self._decode(potentials)])
@@ -115,6 +122,13 @@ class SequenceLabeler(BaseEstimator):
         Returns
         -------
         list of ndarray of shape (n_elements, n_labels), columns in the order of ``classes_``; for a table one array
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> model.predict_proba(["manana"])[0].shape
+        (6, 2)
         """
         batch, potentials = self._potentials(X)
         return batch.restore(self._posterior(potentials).node_marginals())
@@ -130,7 +144,15 @@ class SequenceLabeler(BaseEstimator):
         -------
         list of ndarray of shape (n_elements, n_labels ** order, n_labels)
             For order 1, entry [t, a, b] is the probability of label b after label a. A context is numbered
-            y_{t−1} + n_labels · y_{t−2} + …; labels before the start of a sequence count as number 0.
+            y_{t−1} + n_labels · y_{t−2} + …; labels before the start of a sequence count as number 0. ``beam`` plays no
+            part here, nor in ``predict_kbest`` and ``log_prob``.
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> model.predict_marginals(["manana"])[0].shape
+        (6, 2, 2)
         """
         batch, potentials = self._potentials(X)
         if isinstance(potentials, SeenPotentials):
@@ -158,6 +180,15 @@ class SequenceLabeler(BaseEstimator):
         Returns
         -------
         list of lists of (labels, log-probability), best first
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> for labels, log_probability in model.predict_kbest(["manana"], k=2)[0]:
+        ...     print(*labels, log_probability < 0)
+        0 1 0 1 0 1 True
+        0 1 0 1 0 0 True
         """
         check_parameters("predict_kbest", {"k": k}, {"k": integer(1, 1_000_000)})
         batch, potentials = self._potentials(X)
@@ -181,6 +212,14 @@ class SequenceLabeler(BaseEstimator):
         Returns
         -------
         ndarray of float64 of shape (n_sequences,)
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> likely, unlikely = model.log_prob(["manana", "manana"], ["010101", "101010"])
+        >>> bool(likely > unlikely)
+        True
         """
         batch, potentials = self._potentials(X)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
@@ -200,6 +239,13 @@ class SequenceLabeler(BaseEstimator):
         Returns
         -------
         float
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> model.score(["manana"], ["010101"])
+        1.0
         """
         batch, potentials = self._potentials(X)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,11 @@ from seqboost.sequences import LabelCoder, SequenceBatch, as_batch, class_weight
 __all__ = ["TreeCRF"]
 
 REFIT_POSITIONS = 100_000  # refit="auto": a tenth more than so many hardly changes a model
+NO_ROUNDS = (
+    "TreeCRF keeps no round of boosting: none raised the log-likelihood of the held-out sequences (or of the training "
+    "sequences, without any held out), so labels are predicted from their transitions alone, or from the linear start. "
+    "Check that y belongs to X; try a lower learning_rate or a larger window."
+)
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
@@ -399,6 +405,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 with progress_bar(trained.best_iteration, self.verbose) as bars:
                     trained = train_again(trained, training, settings, bars)
             self._set_trained(trained)
+            if trained.best_iteration == 0:
+                warnings.warn(NO_ROUNDS, stacklevel=2)
         return self
 
     def _refits(self, training: Labelled, *, held_out: bool, n_rounds: int) -> bool:
