@@ -49,6 +49,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "init=linear": {"init": "linear"},
     "init=labels": {"init": "labels"},
     "window=0": {"window": 0},
+    "window=1": {"window": 1},
     "window=2": {"window": 2},
     "window=5": {"window": 5},
 }
