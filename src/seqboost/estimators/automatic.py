@@ -1,8 +1,8 @@
 """What "auto" comes to for parameters that the data decide.
 
 ``window="auto"``
-    As many neighbours as bring the window to about 40 features, at most 6 on each side: one or two columns of symbols
-    need their neighbours, forty columns say enough by themselves. More than three columns of categories are the
+    As many neighbours as bring the window to about 40 features, at most 6 on each side, at least 1 for up to 40 columns:
+    one or two columns of symbols need their neighbours, a hundred columns say enough by themselves. More than three columns of categories are the
     neighbours already, as a rule (the letters before and after), and sparse columns are taken where they are.
 ``trees="auto"``
     One tree for all labels from 3 labels on; a tree per label for 2, or if the sampler needs trees that have a label of
@@ -57,7 +57,8 @@ def _window(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) 
     n_columns, longest = len(batch.schema.columns), int(np.diff(batch.offsets).max())
     if n_columns == 0 or len(batch.categories) > MOST_SYMBOLS:
         return 0
-    side = min(WIDEST, longest - 1, max(0, round((WINDOW_FEATURES / n_columns - 1) / 2)))
+    side = max(round((WINDOW_FEATURES / n_columns - 1) / 2), int(n_columns <= WINDOW_FEATURES))
+    side = min(side, WIDEST, longest - 1)
     return side if batch.sparse is None else {"*": side, SPARSE_KEY: 0}
 
 
