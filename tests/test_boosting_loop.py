@@ -69,7 +69,7 @@ class Workshop:
     def round(self, ensemble):
         derivatives = self.objective.derivatives(ensemble.scores, ensemble.table)
         cells = zip(derivatives.gradient, derivatives.hessian, strict=True)
-        samples = [Everything().draw(g, h, k, self.examples, None) for k, (g, h) in enumerate(cells)]
+        samples = [Everything().draw(g, h, k, self.examples, 0) for k, (g, h) in enumerate(cells)]
         trees, partitions = self.fitter.fit(samples, [1, 2, 3])
         move = None
         if derivatives.table_gradient is not None:

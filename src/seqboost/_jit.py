@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import types
 from numba.core.options import DefaultOptions
+from numba.extending import intrinsic
 
 __all__ = [
     "inlined",
@@ -21,6 +23,7 @@ __all__ = [
     "is_cached",
     "jit",
     "lean",
+    "lowest_bit",
     "reassociating",
     "run_tasks",
     "thread_count",
@@ -128,6 +131,28 @@ def inlined(function: F) -> F:
     """
     compiled: F = numba.njit(inline="always", error_model="numpy")(function)
     return compiled
+
+
+if numba.config.DISABLE_JIT:
+
+    def lowest_bit(mask: Any) -> int:
+        """Count the zeros below the lowest bit that is on."""
+        return (int(mask) & -int(mask)).bit_length() - 1
+
+else:
+
+    @intrinsic
+    def lowest_bit(typing_context: Any, mask: Any) -> Any:
+        """Count the zeros below the lowest bit that is on (one instruction; a mask has at least one)."""
+
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            from llvmlite import ir
+
+            zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+            bits = arguments[0].type.width
+            return zeros if bits == 64 else builder.zext(zeros, ir.IntType(64))
+
+        return types.uint64(mask), generate
 
 
 def thread_count(n_jobs: int | None) -> int:

@@ -14,13 +14,25 @@ from seqboost._jit import run_tasks
 from seqboost.boosting.outputs import LabelOutputs, Outputs
 from seqboost.boosting.sampling import Examples, Sample, Sampler
 from seqboost.objectives import Derivatives
-from seqboost.trees import DenseColumns, Limits, Partition, Space, SparseColumns, Tree, TreeGrower
+from seqboost.trees import (
+    DenseColumns,
+    LabelSampleGrower,
+    Limits,
+    Partition,
+    RiderPartition,
+    Space,
+    SparseColumns,
+    Tree,
+    TreeGrower,
+)
 from seqboost.trees.ahead import wait
 
 __all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter", "Trees"]
 
 MAX_LEAF_VALUE = 2.0
 """Cap on leaf values: curvature vanishes where the model is confidently wrong."""
+
+WORTH_A_THREAD = 500_000  # cells; fewer are drawn from before another thread has woken
 
 Trees: TypeAlias = tuple[Tree, ...]
 
@@ -109,32 +121,31 @@ class TreeFitter:
 
     def _make_growers(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
         """Allocate what trees are grown with."""
-        self._growers: SimpleQueue[TreeGrower] = SimpleQueue()
+        self._growers: SimpleQueue[LabelSampleGrower] = SimpleQueue()
         for _ in range(min(self.n_threads, space.n_labels)):
-            self._growers.put(TreeGrower(dense, sparse, space, self.limits))
+            self._growers.put(LabelSampleGrower(TreeGrower(dense, sparse, space, self.limits)))
 
     def draw(
         self, sampler: Sampler, derivatives: Derivatives, examples: Examples, seeds: Sequence[int]
     ) -> list[Sample]:
         """Draw what the trees of a round, or of one of its bags, are fitted to; a seed for each label."""
-        cells = zip(derivatives.gradient, derivatives.hessian, seeds, strict=True)
-        return [
-            sampler.draw(gradient, hessian, label, examples, np.random.default_rng(seed))
-            for label, (gradient, hessian, seed) in enumerate(cells)
-        ]
+        cells = zip(derivatives.gradient, derivatives.hessian, range(len(seeds)), seeds, strict=True)
+        tasks = [(gradient, hessian, label, examples, seed) for gradient, hessian, label, seed in cells]
+        is_worth = derivatives.gradient.size > WORTH_A_THREAD
+        return run_tasks(sampler.draw, tasks, self.n_threads if is_worth else 1)
 
     def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Outputs, ...]]:
         """Grow the trees of one round, or of one of its bags: a sample and a seed for each label."""
         wait()  # for the kernels of the first fit of all
         tasks = [(sample, seed) for sample, seed in zip(samples, seeds, strict=True)]
         grown = run_tasks(self._grow, tasks, self.n_threads)
-        outputs = (LabelOutputs(partition, label) for label, (_, partition) in enumerate(grown))
+        outputs = (LabelOutputs(partitions, label) for label, (_, partitions) in enumerate(grown))
         return tuple(tree for tree, _ in grown), tuple(outputs)
 
-    def _grow(self, sample: Sample, seed: int) -> tuple[Tree, Partition]:
+    def _grow(self, sample: Sample, seed: int) -> tuple[Tree, tuple[Partition | RiderPartition, ...]]:
         grower = self._growers.get()
         try:
-            return grower.grow(sample.gradient, sample.hessian, sample.rows, sample.n_fitted, self.value, seed)
+            return grower.grow(*sample, self.value, seed)
         finally:
             self._growers.put(grower)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.trees import Partition, SharedPartition
+from seqboost.trees import Partition, RiderPartition, SharedPartition
 
 __all__ = ["LabelOutputs", "Outputs", "SharedOutputs"]
 
@@ -26,14 +26,14 @@ class Outputs(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LabelOutputs:
-    """A tree of one label."""
+    """A tree of one label: the rows it was fitted to, and others."""
 
-    partition: Partition
+    partitions: tuple[Partition | RiderPartition, ...]
     label: int
 
     def tasks(self, value: NDArray[np.float32], old: Scores, new: Scores) -> list[tuple[Any, ...]]:
-        """Give one task: the label's scores."""
-        return [(self.partition.add, value, old[self.label], new[self.label])]
+        """Give a task for each part of the rows: the label's scores."""
+        return [(part.add, value, old[self.label], new[self.label]) for part in self.partitions]
 
 
 @dataclass(frozen=True, eq=False)

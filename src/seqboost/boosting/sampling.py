@@ -8,6 +8,8 @@ the chance that the scheme gives it, and a tree still costs no more than the pos
     positions of y_t = k        p share of them: the positive cell
     all positions               n share of them: the negative cells         fitted = the union of the two
 
+Where a share is drawn, just so many are, without replacement (:mod:`seqboost.boosting.drawing`).
+
 Samplers are settings: plain values that scikit-learn can clone and search over.
 """
 
@@ -21,11 +23,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.boosting import drawing
 from seqboost.exceptions import ParameterError
+from seqboost.trees import Fitted
 
-__all__ = ["Everything", "Examples", "Goss", "Sample", "Sampler", "Sequences", "Stratified", "Trimmed", "Uniform"]
+__all__ = [
+    "Everything",
+    "Examples",
+    "Goss",
+    "Sample",
+    "Sampler",
+    "Sequences",
+    "Stratified",
+    "Trimmed",
+    "Uniform",
+]
 
-Generator = np.random.Generator
+SALT = 0xD1B54A32D192ED03  # sets the draws of a seed apart from the features that a tree draws by it
 
 
 class Examples(NamedTuple):
@@ -41,26 +55,25 @@ class Examples(NamedTuple):
 class Sample(NamedTuple):
     """What one tree is fitted to."""
 
-    rows: NDArray[np.int32]  # every position once: first those of the sample, then the others, each in rising order
-    n_fitted: int  # positions of the sample
-    gradient: NDArray[np.float32]  # (n_rows, n_contexts) meaningful at the positions of the sample
-    hessian: NDArray[np.float32]  # (n_rows, n_contexts)
+    gradient: NDArray[np.float32]  # (n_rows, n_contexts), or (n_labels, n_rows, n_contexts) of a tree for all labels
+    hessian: NDArray[np.float32]  # of the same shape
+    fitted: Fitted  # the rows, those of the sample first, and the weights of their cells
 
 
 class View(NamedTuple):
     """What a sampler looks at."""
 
-    influence: NDArray[np.float32]  # (n_fitted, n_contexts) |Δ| of the training rows
+    gradient: NDArray[np.float32]  # (n_labels, n_rows, n_contexts) Δ; one label for a tree of one label
     label: int  # of the tree; −1: of all labels
     examples: Examples
-    rng: Generator
+    seed: np.uint64
 
 
 class Choice(NamedTuple):
     """What a sampler answers."""
 
-    rows: NDArray[np.bool_]  # (n_fitted,) training rows that are fitted
-    weight: NDArray[np.float32] | None = None  # (n_fitted, 1 or n_contexts) of their cells; None: all 1
+    rows: NDArray[np.int32]  # training rows that are fitted, in rising order
+    weight: NDArray[np.float32] | None = None  # (rows.size, 1 or n_labels * n_contexts) of their cells; None: all 1
 
 
 class Sampler(ABC):
@@ -68,7 +81,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def choose(self, view: View) -> Choice:
-        """Choose training rows, and weights of their cells."""
+        """Choose training rows, at least one, and weights of their cells."""
 
     def draw(
         self,
@@ -76,28 +89,32 @@ class Sampler(ABC):
         hessian: NDArray[np.float32],
         label: int,
         examples: Examples,
-        rng: Generator,
+        seed: int,
     ) -> Sample:
-        """Return the sample of a label's tree; ``gradient`` and ``hessian`` (n_rows, n_contexts) stay as they are."""
-        chosen, weight = self.choose(View(np.abs(gradient[: examples.n_fitted]), label, examples, rng))
-        rows, n_fitted = _arranged(chosen, examples)
+        """Return the sample of a label's tree, or (label −1, arrays with an axis of labels) of a tree for all."""
+        cells = gradient.reshape(-1, *gradient.shape[-2:])
+        chosen, weight = self.choose(View(cells, label, examples, np.uint64(seed ^ SALT)))
         if weight is None:
-            return Sample(rows, n_fitted, gradient, hessian)
-        fitted = rows[:n_fitted]
-        new_gradient, new_hessian = np.zeros_like(gradient), np.zeros_like(hessian)
-        new_gradient[fitted] = gradient[fitted] * weight[fitted]
-        new_hessian[fitted] = hessian[fitted] * weight[fitted]
-        return Sample(rows, n_fitted, new_gradient, new_hessian)
+            weight = np.empty((chosen.size, 0), dtype=np.float32)
+        rows = np.arange(examples.n_rows, dtype=np.int32)
+        if chosen.size < examples.n_fitted:
+            drawing.arrange(chosen, examples.n_fitted, rows)
+        return Sample(gradient, hessian, Fitted(rows, chosen.size, weight))
 
 
-def _arranged(chosen: NDArray[np.bool_], examples: Examples) -> tuple[NDArray[np.int32], int]:
-    """Return all rows, the chosen training rows first, and the number of those; never none at all."""
-    if not chosen.any():
-        chosen = np.ones(examples.n_fitted, dtype=bool)
-    first = np.flatnonzero(chosen)
-    rest = np.flatnonzero(~chosen)
-    held_out = np.arange(examples.n_fitted, examples.n_rows)
-    return np.concatenate([first, rest, held_out]).astype(np.int32), len(first)
+def _all_rows(view: View) -> Choice:
+    return Choice(np.arange(view.examples.n_fitted, dtype=np.int32))
+
+
+def _wanted(share: float, n: int) -> int:
+    """Return how many a share of ``n`` things are, at least one of them."""
+    return min(n, max(1, round(share * n)))
+
+
+def _taken(n: int, n_wanted: int, seed: np.uint64) -> NDArray[np.int32]:
+    taken = np.empty(n, dtype=np.int32)
+    drawing.take(n, n_wanted, seed, taken)
+    return taken[:n_wanted]
 
 
 def _check_share(name: str, value: float, *, above_one: bool = False) -> None:
@@ -114,18 +131,7 @@ class Everything(Sampler):
 
     def choose(self, view: View) -> Choice:
         """Choose all training rows."""
-        return Choice(np.ones(view.examples.n_fitted, dtype=bool))
-
-    def draw(
-        self,
-        gradient: NDArray[np.float32],
-        hessian: NDArray[np.float32],
-        label: int,
-        examples: Examples,
-        rng: Generator,
-    ) -> Sample:
-        """Return all rows as they are, without looking at them."""
-        return Sample(np.arange(examples.n_rows, dtype=np.int32), examples.n_fitted, gradient, hessian)
+        return _all_rows(view)
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,8 @@ class Uniform(Sampler):
 
     def choose(self, view: View) -> Choice:
         """Choose a share of the positions."""
-        return Choice(view.rng.random(view.examples.n_fitted) < self.rate)
+        n = view.examples.n_fitted
+        return Choice(_taken(n, _wanted(self.rate, n), view.seed))
 
 
 @dataclass(frozen=True)
@@ -173,8 +180,11 @@ class Sequences(Sampler):
 
     def choose(self, view: View) -> Choice:
         """Choose the positions of a share of the sequences."""
-        of_row = view.examples.sequence[: view.examples.n_fitted]
-        return Choice((view.rng.random(int(of_row[-1]) + 1) < self.rate)[of_row])
+        n = view.examples.n_fitted
+        n_sequences = int(view.examples.sequence[n - 1]) + 1
+        rows = np.empty(n, dtype=np.int32)
+        chosen = _taken(n_sequences, _wanted(self.rate, n_sequences), view.seed)
+        return Choice(rows[: drawing.take_marked(view.examples.sequence, chosen, rows)])
 
 
 @dataclass(frozen=True)
@@ -223,41 +233,46 @@ class Stratified(Sampler):
 
     def choose(self, view: View) -> Choice:
         """Choose the positive cells of some positions and the negative cells of others."""
-        n, n_contexts = view.influence.shape
+        n, n_contexts, label = view.examples.n_fitted, view.gradient.shape[2], view.label
         labels = view.examples.labels[:n]
-        is_positive = labels == view.label
-        draws = view.rng.random((2, n))
-        takes_positive = is_positive & (draws[0] < self.positive)
-        takes_negative = draws[1] < self._negative_rate(labels, view.label, int(is_positive.sum()), n_contexts)
-        if not (takes_positive.any() and takes_negative.any()):  # a rare label in a small sample: nothing to contrast
-            takes_positive, takes_negative = is_positive, np.ones(n, dtype=bool)
-        weight_positive, weight_negative = 1.0, 1.0
-        if self.balanced:
-            n_positive = max(1, int(takes_positive.sum()))
-            n_negative = max(1, int(takes_negative.sum()) * n_contexts - int((takes_negative & is_positive).sum()))
-            half = (n_positive + n_negative) / 2
-            weight_positive, weight_negative = half / n_positive, half / n_negative
-        # all cells of a position as negative ones, then its one positive cell
-        weight = np.repeat((takes_negative * weight_negative).astype(np.float32)[:, None], n_contexts, axis=1)
-        positive = np.flatnonzero(is_positive)
-        weight[positive, view.examples.slot[positive]] = takes_positive[positive] * weight_positive
-        return Choice(takes_positive | takes_negative, weight)
-
-    def _negative_rate(
-        self, labels: NDArray[np.int32], label: int, n_positive: int, n_contexts: int
-    ) -> NDArray[np.float64] | float:
-        """Return the chance with which a position's negative cells are drawn, for all or by position."""
-        n_negative = len(labels) * n_contexts - n_positive
-        wanted = self.negative * n_negative if self.negative <= 1 else self.negative * n_positive
-        if not self.by_label:
-            return wanted / max(n_negative, 1)
-        count = np.bincount(labels[labels >= 0], minlength=label + 1)
-        n_present = max(1, int(np.count_nonzero(count)))
-        rate_of = (wanted / n_present) / np.maximum(count * n_contexts, 1)
-        rates: NDArray[np.float64] = np.where(
-            labels >= 0, rate_of[np.maximum(labels, 0)], wanted / max(n_negative, 1)
+        count = np.bincount(labels + 1, minlength=label + 2)  # first those without a label
+        n_positive = int(count[label + 1])
+        if n_positive == 0 or (self.positive == self.negative == 1 and not (self.by_label or self.balanced)):
+            return _all_rows(view)  # nothing to contrast with, or nothing to draw
+        wanted, left = self.rows_wanted(count, n_positive, n_contexts)
+        n_negative = int(wanted.sum()) * n_contexts
+        wanted_positive = _wanted(self.positive, n_positive)
+        rows, part = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint8)
+        n_drawn, n_both = drawing.take_strata(
+            labels, label, (wanted_positive, n_positive), wanted, left, view.seed, rows, part
         )
-        return rates
+        weights = (1.0, 1.0)
+        if self.balanced:
+            counts = wanted_positive, max(1, n_negative - n_both)
+            half = sum(counts) / 2
+            weights = half / counts[0], half / counts[1]
+        rows, part = rows[:n_drawn], part[:n_drawn]
+        weight = np.empty((n_drawn, n_contexts), dtype=np.float32)
+        drawing.weigh_strata(labels, view.examples.slot, label, rows, part, weights, weight)
+        return Choice(rows, weight)
+
+    def rows_wanted(
+        self, count: NDArray[np.int64], n_positive: int, n_contexts: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how many positions are drawn for their negative cells, and of how many: of all, or by label + 1.
+
+        ``count`` has the positions of each label, first those without one.
+        """
+        n = int(count.sum())
+        n_negative = n * n_contexts - n_positive
+        wanted = self.negative * n_negative if self.negative <= 1 else self.negative * n_positive
+        rate = wanted / max(n_negative, 1)
+        if not self.by_label:
+            return np.array([_wanted(rate, n)], dtype=np.int64), np.array([n], dtype=np.int64)
+        n_present = max(1, int(np.count_nonzero(count[1:])))
+        rates = (wanted / n_present) / np.maximum(count * n_contexts, 1)
+        rates[0] = rate
+        return np.array([_wanted(r, c) for r, c in zip(rates.tolist(), count.tolist(), strict=True)]), count
 
 
 @dataclass(frozen=True)
@@ -283,23 +298,20 @@ class Trimmed(Sampler):
 
     def choose(self, view: View) -> Choice:
         """Choose the positions with at least one example that matters, and of their examples those that do."""
-        threshold = self.below if self.below is not None else self._threshold(view.influence)
-        keeps: NDArray[np.bool_] = view.influence >= threshold
-        if not keeps.any():
-            return Choice(np.ones(len(keeps), dtype=bool))
-        return Choice(np.any(keeps, axis=1), keeps.astype(np.float32))
+        n, (n_labels, _, n_contexts) = view.examples.n_fitted, view.gradient.shape
+        threshold = self.below if self.below is not None else self.threshold(view.gradient, n)
+        rows, weight = np.empty(n, dtype=np.int32), np.empty((n, n_labels * n_contexts), dtype=np.float32)
+        n_kept = drawing.trim(view.gradient, threshold, rows, weight)
+        return Choice(rows[:n_kept], weight[:n_kept]) if n_kept > 0 else _all_rows(view)
 
-    def _threshold(self, influence: NDArray[np.float32]) -> float:
+    def threshold(self, gradient: NDArray[np.float32], n_fitted: int) -> float:
         """Return the largest of 1,000 levels below which less than ``share`` of the total lies."""
         assert self.share is not None
-        largest = float(influence.max(initial=0.0))
-        if largest == 0:
-            return 0.0
-        flat = influence.ravel()
-        level = (flat * np.float32(999 / largest)).astype(np.int64)
-        below = np.cumsum(np.bincount(level, weights=flat, minlength=1000))
-        n_levels = int(np.searchsorted(below, self.share * below[-1]))
-        return n_levels * largest / 999
+        sums = np.empty(drawing.N_LEVELS)
+        largest = drawing.trimming_levels(gradient, n_fitted, sums)
+        below = np.cumsum(sums)
+        n_levels = int(np.searchsorted(below, self.share * below[-1])) if largest > 0 else 0
+        return n_levels * largest / (drawing.N_LEVELS - 1)
 
 
 @dataclass(frozen=True)
@@ -311,8 +323,8 @@ class Goss(Sampler):
     top : float, default=0.2
         Share of the positions with the largest Σ_c |Δ|, all of which are taken.
     other : float, default=0.1
-        Share of all positions that is drawn from the rest, each with the weight (1 − top) / other: sums of gradients
-        and curvatures are then right on average.
+        Share of all positions that is drawn from the rest, each with a weight of about (1 − top) / other, their number
+        over the number drawn: sums of gradients and curvatures are then right on average.
     """
 
     top: float = 0.2
@@ -327,11 +339,16 @@ class Goss(Sampler):
 
     def choose(self, view: View) -> Choice:
         """Choose the positions with large gradients and a weighted share of the others."""
-        influence = view.influence.sum(axis=1)
-        n = len(influence)
+        n = view.examples.n_fitted
         n_top = max(1, int(self.top * n))
-        is_top = np.zeros(n, dtype=bool)
-        is_top[np.argpartition(influence, n - n_top)[n - n_top :]] = True
-        chance = self.other / (1 - self.top) if self.top < 1 else 1.0
-        weight = np.where(is_top, 1.0, 1.0 / chance).astype(np.float32)[:, None]
-        return Choice(is_top | (view.rng.random(n) < chance), weight)
+        n_rest = n - n_top
+        n_other = min(n_rest, max(1, round(self.other * n)))
+        if n_other == n_rest:
+            return _all_rows(view)
+        influence = np.empty(n, dtype=np.float32)
+        drawing.row_influence(view.gradient, influence)
+        bits = influence.view(np.uint32)
+        top = drawing.kth_largest(bits, n_top, np.empty(drawing.DIGIT, dtype=np.int64))
+        rows, weight = np.empty(n, dtype=np.int32), np.empty((n, 1), dtype=np.float32)
+        drawing.take_goss(bits, top, (n_other, n_rest), n_rest / n_other, view.seed, rows, weight)
+        return Choice(rows[: n_top + n_other], weight[: n_top + n_other])

@@ -16,8 +16,8 @@ def warm_up() -> float:
     """Fit and apply tiny models on every kind of column; return the seconds it took.
 
     Numeric, missing, categorical and sparse columns, joint and factored potentials, all and seen contexts, trees of one
-    label and shared ones, both starts and decodings: every kernel of ``fit`` and ``predict`` is compiled and written to
-    numba's cache.
+    label and shared ones, both starts and decodings, all samples: every kernel of ``fit`` and ``predict`` is compiled
+    and written to numba's cache.
     """
     start = time.perf_counter()
     rng = np.random.default_rng(0)
@@ -38,4 +38,8 @@ def warm_up() -> float:
     model.predict_proba(numeric)
     model.set_params(decoding="viterbi").predict(numeric)
     seqboost.TreeCRF(init="linear", early_stopping=False, **common).fit(dicts, labels).predict(dicts)
+    for trees in ("per_label", "shared"):
+        samples = [0.5, seqboost.sampling.Sequences(0.5), "goss", seqboost.sampling.Trimmed(share=0.1)]
+        for sample in [*samples, "1p/3n"] if trees == "per_label" else samples:
+            seqboost.TreeCRF(sampling=sample, trees=trees, early_stopping=False, **common).fit(numeric, labels)
     return time.perf_counter() - start

@@ -1,9 +1,10 @@
 """What "auto" comes to for parameters that the data decide.
 
 ``window="auto"``
-    As many neighbours as bring the window to about 40 features, at most 6 on each side, at least 1 for up to 40 columns:
-    one or two columns of symbols need their neighbours, a hundred columns say enough by themselves. More than three columns of categories are the
-    neighbours already, as a rule (the letters before and after), and sparse columns are taken where they are.
+    As many neighbours as bring the window to about 40 features, at most 6 on each side, at least 1 for up to 40
+    columns: one or two columns of symbols need their neighbours, a hundred columns say enough by themselves. More than
+    three columns of categories are the neighbours already, as a rule (the letters before and after), and sparse columns
+    are taken where they are.
 ``trees="auto"``
     One tree for all labels from 3 labels on; a tree per label for 2, or if the sampler needs trees that have a label of
     their own.

@@ -10,40 +10,14 @@ The first line runs over contiguous trees and is vectorised; nothing in it branc
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost._jit import jit, lowest_bit
 from seqboost.model.tables import GROUPS_AT_ONCE
 from seqboost.model.traversal import RowArrays
 
 __all__ = ["cut_by_slots", "quick_scores"]
-
-if numba.config.DISABLE_JIT:
-
-    def lowest_bit(mask: Any) -> int:
-        """Count the zeros below the lowest bit that is on."""
-        return (int(mask) & -int(mask)).bit_length() - 1
-
-else:
-
-    @intrinsic
-    def lowest_bit(typing_context: Any, mask: Any) -> Any:
-        """Count the zeros below the lowest bit that is on (one instruction; a mask has at least one)."""
-
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            from llvmlite import ir
-
-            zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-            bits = arguments[0].type.width
-            return zeros if bits == 64 else builder.zext(zeros, ir.IntType(64))
-
-        return types.uint64(mask), generate
 
 
 @jit

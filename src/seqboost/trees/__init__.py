@@ -3,6 +3,8 @@
 from seqboost.trees.criterion import Limits
 from seqboost.trees.growing import Partition, TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.riders import RiderPartition
+from seqboost.trees.samples import Fitted, LabelSampleGrower, SharedSampleGrower
 from seqboost.trees.shared_growing import SharedGrower
 from seqboost.trees.shared_partition import SharedPartition
 from seqboost.trees.space import Space, context_space
@@ -13,10 +15,14 @@ __all__ = [
     "LAG",
     "SPARSE",
     "DenseColumns",
+    "Fitted",
+    "LabelSampleGrower",
     "Limits",
     "Partition",
+    "RiderPartition",
     "SharedGrower",
     "SharedPartition",
+    "SharedSampleGrower",
     "Space",
     "SparseColumns",
     "Tree",
