@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain._numeric import MAX_RANGE
 from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
 from seqboost.chain.joint import BLOCK, exponentiate, joint_backward, joint_backward_log, joint_forward
-from seqboost.chain.manylabels import factored_bounds
 from seqboost.chain.mixing import block_buffers, contraction, pair_marginals, position_blocks
 from seqboost.chain.potentials import Potentials, sequence_chunks
+from seqboost.chain.rows import MANY_LABELS, RowMessages, add_row_sums, rows_posterior
 
 __all__ = ["PairMessages", "pair_sums_chunk", "posterior_chunk"]
 
@@ -47,7 +46,7 @@ def posterior_chunk(
     labels: NDArray[np.int32] | None = None,
     tau_forward: NDArray[np.float32] | None = None,
     tau_backward: NDArray[np.float32] | None = None,
-) -> PairMessages | None:
+) -> PairMessages | RowMessages | None:
     """Forward-backward of the sequences ``first:last``; safe to call from several threads on different chunks.
 
     Parameters
@@ -72,7 +71,7 @@ def posterior_chunk(
 
     Returns
     -------
-    PairMessages or None
+    PairMessages, RowMessages or None
         Of factored models with order >= 1: hand it to :func:`pair_sums_chunk`.  None for joint models, whose marginals
         are the pair marginals already.
     """
@@ -80,12 +79,34 @@ def posterior_chunk(
     observed = np.empty(0, np.int32) if labels is None else labels
     cells = marginals.reshape(-1)
     messages = None
+    taus = None if tau_forward is None or tau_backward is None else (tau_forward, tau_backward)
     if p.joint:
         _joint_posterior(p, first, last, observed, marginals, log_z)
+    elif p.order == 1 and p.n_labels > MANY_LABELS:
+        return _rows_posterior(p, first, last, observed, cells, log_z, taus)
     else:
         messages = _factored_posterior(p, first, last, observed, cells, log_z)
-    if tau_forward is not None and tau_backward is not None:
-        _mixing(p, first, last, messages, cells, tau_forward, tau_backward)
+    if taus is not None:
+        _mixing(p, first, last, messages, cells, *taus)
+    return messages
+
+
+def _rows_posterior(
+    p: Potentials,
+    first: int,
+    last: int,
+    observed: NDArray[np.int32],
+    cells: NDArray[np.float32],
+    log_z: NDArray[np.float64],
+    taus: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+) -> RowMessages:
+    """Do a chunk the way of many labels, and what is lost there the way of few."""
+    messages = rows_posterior(p, first, last, observed, cells, log_z, taus)
+    for s in first + np.flatnonzero(messages.lost):
+        other = _factored_posterior(p, s, s + 1, observed, cells, log_z)
+        if taus is not None:
+            _mixing(p, s, s + 1, other, cells, *taus)
+        messages.others.append(other)
     return messages
 
 
@@ -171,7 +192,7 @@ def _factored_posterior(
     n_cells = int(p.offsets[last] - p.offsets[first]) * n_contexts
     before, after, work = np.empty(n_cells), np.empty(n_cells), np.empty((2, n_contexts))
     in_logs = np.zeros(last - first, np.bool_)
-    weights, turned, table_max = _table_weights(p, base)
+    weights, turned, table_max = p.table_weights
     _exponentiate(p, ContextSpace(p.n_labels, 0), np.zeros((1, p.n_labels)), first, last, observed, cells, log_z)
     factored_backward(
         weights, turned.reshape(-1), table_max, p.offsets, base, first, last, cells, before, after, in_logs, log_z
@@ -195,40 +216,21 @@ def _factored_mixing(
     tau_forward: NDArray[np.float32],
     tau_backward: NDArray[np.float32],
 ) -> None:
-    """Fill the contraction coefficients of a chunk: by bounds of their own for many labels, unless in logs."""
+    """Fill the contraction coefficients of a chunk, from its pair marginals."""
     first, last, n_contexts = messages.first, messages.last, p.space.n_contexts
-    runs = [(p.offsets[first], p.offsets[last])]
-    if p.order == 1 and p.n_labels > 8 and messages.weights.size:
-        factored_bounds(
-            messages.weights[1:].astype(np.float32).reshape(-1), messages.turned.astype(np.float32).reshape(-1),
-            p.offsets, (first, last), messages.in_logs, messages.before, messages.after, cells,
-            tau_forward, tau_backward,
-        )  # fmt: skip
-        runs = [(p.offsets[s], p.offsets[s + 1]) for s in first + np.flatnonzero(messages.in_logs)]
     buffers = block_buffers(p.n_labels, n_contexts)
-    for begin, stop in runs:
-        for a, b in position_blocks(begin, stop, p.n_labels * n_contexts):
-            pairs = np.empty(p.n_labels * (b - a) * n_contexts, np.float32)
-            pair_marginals(
-                p.table, messages.weights, p.offsets, p.space.base, (a, b, first), messages.in_logs,
-                messages.before, messages.after, pairs,
-            )  # fmt: skip
-            contraction(pairs, (p.n_labels, b - a, n_contexts), 0, buffers, tau_forward[a:b], tau_backward[a:b])
-
-
-def _table_weights(p: Potentials, base: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return exp(table - max), the same transposed for full contexts, and the max; empty if its range is too wide."""
-    finite = p.table[p.table > -np.inf]
-    if finite.size == 0 or finite.max() - finite.min() > MAX_RANGE:
-        return np.empty((0, p.n_labels)), np.empty((p.n_labels, p.space.n_contexts)), 0.0
-    table_max = float(finite.max())
-    weights = np.exp(p.table - table_max)
-    return weights, np.ascontiguousarray(weights[base[-1] :].T), table_max
+    for a, b in position_blocks(p.offsets[first], p.offsets[last], p.n_labels * n_contexts):
+        pairs = np.empty(p.n_labels * (b - a) * n_contexts, np.float32)
+        pair_marginals(
+            p.table, messages.weights, p.offsets, p.space.base, (a, b, first), messages.in_logs,
+            messages.before, messages.after, pairs,
+        )  # fmt: skip
+        contraction(pairs, (p.n_labels, b - a, n_contexts), 0, buffers, tau_forward[a:b], tau_backward[a:b])
 
 
 def pair_sums_chunk(
     potentials: Potentials,
-    messages: PairMessages,
+    messages: PairMessages | RowMessages,
     mean_weight: NDArray[np.float64],
     variance_weight: NDArray[np.float64],
     mean: NDArray[np.float64],
@@ -243,13 +245,18 @@ def pair_sums_chunk(
     ----------
     potentials : Potentials
         As given to :func:`posterior_chunk`.
-    messages : PairMessages
+    messages : PairMessages or RowMessages
         Its answer.
     mean_weight, variance_weight : float64 arrays (N,)
         Weights of positions, e.g. sequence weight and sequence weight times mixing factor.
     mean, variance : float64 arrays (E, K)
         INOUT: use one pair per chunk and add them up in the order of chunks.
     """
+    if isinstance(messages, RowMessages):
+        add_row_sums(messages, potentials.offsets, mean_weight, variance_weight, mean, variance)
+        for other in messages.others:
+            pair_sums_chunk(potentials, other, mean_weight, variance_weight, mean, variance)
+        return
     factored_sums(
         potentials.table, messages.weights.reshape(-1), potentials.offsets, potentials.space.base,
         messages.first, messages.last, messages.in_logs, messages.before, messages.after,

@@ -15,7 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain._numeric import MAX_RANGE
 from seqboost.chain.contexts import ContextSpace
+from seqboost.chain.rowtables import RowTables
 from seqboost.exceptions import InputError, ParameterError
 
 __all__ = ["CHUNK_POSITIONS", "Potentials", "sequence_chunks"]
@@ -84,6 +86,21 @@ class Potentials:
     def space(self) -> ContextSpace:
         """Contexts of the chain."""
         return ContextSpace(self.scores.shape[0], self.order)
+
+    @cached_property
+    def row_tables(self) -> RowTables:
+        """The table of a factored model of order 1, for many labels."""
+        return RowTables(self.table)
+
+    @cached_property
+    def table_weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Give exp(table - max), the same transposed for full contexts, and the max; empty if its range is too wide."""
+        finite = self.table[self.table > -np.inf]
+        if finite.size == 0 or finite.max() - finite.min() > MAX_RANGE:
+            return np.empty((0, self.n_labels)), np.empty((self.n_labels, self.space.n_contexts)), 0.0
+        table_max = float(finite.max())
+        weights = np.exp(self.table - table_max)
+        return weights, np.ascontiguousarray(weights[self.space.base[-1] :].T), table_max
 
     @property
     def joint(self) -> bool:
