@@ -7,8 +7,8 @@ Letters and rows as in :mod:`seqboost.chain.batched`: f_t(k) = P(y_t = k | X), p
     tau_t <= 1 - sum_k w_t(k) min_c ( a(c,k) / b_t(c) )              forwards,  P(k|c) = a(c,k) w_t(k) / b_t(c)
     tau_t <= 1 - sum_c h_t(c) min_k ( a(c,k) / z_t(k) )              backwards, P(c|k) = a(c,k) h_t(c) / z_t(k)
 
-with z_t(k) = f_t(k) / w_t(k).  The minima are taken like a matrix product, with min for the sum.  With many labels this
-is close to the exact coefficient unless that is small, or transitions are forbidden.  There the triangle inequality is
+with z_t(k) = f_t(k) / w_t(k).  The minima are taken like a matrix product, with min for the sum, and on logarithms of 16
+bits, many of which go into a vector; they are rounded down, for half a percent.  With many labels this bound is close to the exact coefficient unless that is small, or transitions are forbidden.  There the triangle inequality is
 better: of any two rows and the law f of the outcome, with S the labels that have f(k) > LIKELY / K,
 
     TV(P(. | c), P(. | c')) <= d(c) + d(c'),     d(c) = 1 - sum_{k in S} min(P(k|c), f(k)) >= TV(P(. | c), f)
@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inlined, jit, reassociating
+from seqboost.chain._numeric import exp32
 from seqboost.chain.mixing import IMPOSSIBLE
 
-__all__ = ["FLOOR", "TOGETHER", "row_bounds", "row_sums"]
+__all__ = ["TOGETHER", "minima_table", "row_bounds", "row_sums"]
 
 LIKELY = 0.01
 """Probability that all labels left out may have together."""
@@ -45,24 +46,38 @@ TOGETHER = 32
 FAR = 1e34
 """Stands for 1 / b_t(c) of impossible contexts: no minimum meets them."""
 
-FLOOR = 1e-28
-"""Stands for 0 in the table where minima are taken, so that FAR is far even there."""
+UNIT, MOST = 256, 62
+"""Logarithms for minima are whole numbers of 1/UNIT octaves, rounded down, at most MOST octaves up or down."""
 
-U = np.uint64
+MINIMA_LANES = 16
+NOTHING = -32000
+"""Stands for the logarithm of 0, or of less than MOST octaves below 1: whatever is added, the sum is recognised."""
+
+U, I16, I32 = np.uint64, np.int16, np.int32
+
+
+def minima_table(weights: NDArray[np.float64]) -> NDArray[np.int16]:
+    """Return the logarithms of a table (K, K) for minima, (Q, Q), rounded down; beyond K no minimum meets them."""
+    n_labels = len(weights)
+    wide = -(-n_labels // MINIMA_LANES) * MINIMA_LANES
+    logs = np.zeros((wide, wide), np.int16)
+    with np.errstate(divide="ignore"):
+        octaves = np.floor(UNIT * np.log2(weights))
+    logs[:n_labels, :n_labels] = np.where(octaves > -MOST * UNIT, octaves, NOTHING)
+    return logs
 
 
 @inlined
 def _lowest(
-    matrix: NDArray[np.float32],  # IN (P * P,)
-    width: int,  # P
+    matrix: NDArray[np.int16],  # IN (Q * Q,)
+    width: int,  # Q
     n_rows: int,
-    source: NDArray[np.float32],  # IN (n_rows * P,)
-    target: NDArray[np.float32],  # OUT (n_rows * P,)
+    source: NDArray[np.int16],  # IN (n_rows * Q,)
+    target: NDArray[np.int16],  # OUT (n_rows * Q,)
 ) -> None:
-    """Take minima of rows times a matrix: target[r, j] = min_i source[r, i] matrix[i, j].
-    """
+    """Take minima of rows times a matrix, all in logarithms: target[r, j] = min_i source[r, i] + matrix[i, j]."""
     for i in range(n_rows * width):
-        target[U(i)] = np.float32(FAR)
+        target[U(i)] = I16(32767)
     for i in range(0, width, 8):
         m0 = U(i * width)
         m1, m2, m3 = m0 + U(width), m0 + U(2 * width), m0 + U(3 * width)
@@ -73,14 +88,30 @@ def _lowest(
             x0, x1, x2, x3 = source[at], source[at + U(1)], source[at + U(2)], source[at + U(3)]
             x4, x5, x6, x7 = source[at + U(4)], source[at + U(5)], source[at + U(6)], source[at + U(7)]
             for j in range(width):
-                a, b = matrix[m0 + U(j)] * x0, matrix[m1 + U(j)] * x1
-                c, d = matrix[m2 + U(j)] * x2, matrix[m3 + U(j)] * x3
-                e, f = matrix[m4 + U(j)] * x4, matrix[m5 + U(j)] * x5
-                g, h = matrix[m6 + U(j)] * x6, matrix[m7 + U(j)] * x7
+                a, b = I16(matrix[m0 + U(j)] + x0), I16(matrix[m1 + U(j)] + x1)
+                c, d = I16(matrix[m2 + U(j)] + x2), I16(matrix[m3 + U(j)] + x3)
+                e, f = I16(matrix[m4 + U(j)] + x4), I16(matrix[m5 + U(j)] + x5)
+                g, h = I16(matrix[m6 + U(j)] + x6), I16(matrix[m7 + U(j)] + x7)
                 a, c, e, g = (a if a < b else b), (c if c < d else d), (e if e < f else f), (g if g < h else h)
                 a, e, low = (a if a < c else c), (e if e < g else g), target[to + U(j)]
                 a = a if a < e else e
                 target[to + U(j)] = a if a < low else low
+
+
+@inlined
+def _code(ratio: np.float32) -> np.int16:
+    """Return the logarithm of a ratio >= 1, rounded down.
+
+    With ratio = 2^e (1 + m), log2(1 + m) = m + m(1 - m) r(m); the quadratic r is within 0.001 of the exact one.
+    """
+    bits = np.float32(ratio).view(np.int32)
+    m = np.float32(bits & I32(0x007FFFFF)) * np.float32(2.0**-23)
+    octaves = np.float32((bits >> I32(23)) - I32(127))
+    one = np.float32(1.0)
+    bump = np.float32(0.4417) - m * (np.float32(0.2476) - m * np.float32(0.0836))
+    log2 = octaves + m + m * (one - m) * bump
+    most = np.float32(MOST)
+    return I16(np.float32(UNIT) * (log2 if log2 < most else most) - one)
 
 
 @jit
@@ -120,47 +151,66 @@ def _apart(
 
 
 @reassociating
+def _total(numbers: NDArray[np.float32], n: int) -> np.float32:
+    total = np.float32(0.0)
+    for i in range(n):
+        total += numbers[U(i)]
+    return total
+
+
+@jit
 def row_bounds(
-    tables: NDArray[np.float32],  # IN (2, P * P) a(c, k) at c * P + k, and transposed; FLOOR instead of 0
-    sizes: tuple[int, int, int],  # IN K, P, first position that has a row
+    tables: NDArray[np.float32],  # IN (2, P * P) a(c, k) at c * P + k, and transposed
+    logs: NDArray[np.int16],  # IN (2, Q * Q) logarithms of the same
+    sizes: tuple[int, int, int, int],  # IN K, P, Q, first position that has a row
     positions: NDArray[np.int64],  # IN those that are not first ones
     before: NDArray[np.float32],  # IN (n * P,) h_t
     after: NDArray[np.float32],  # IN (n * P,) w_t
     node: NDArray[np.float32],  # IN (n * P,) f_t
-    work: NDArray[np.float32],  # SCRATCH (3, TOGETHER * P)
+    work: NDArray[np.float32],  # SCRATCH (3, TOGETHER * Q)
+    codes: NDArray[np.int16],  # SCRATCH (2, TOGETHER * Q)
     tau_forward: NDArray[np.float32],  # OUT (N,)
     tau_backward: NDArray[np.float32],  # OUT (N,)
 ) -> None:
     """Fill upper bounds of both contraction coefficients at some positions."""
-    n_labels, width, origin = sizes
-    source, lowest, common = work[0], work[1], work[2]
+    n_labels, width, wide, origin = sizes
+    inverse, common, top = work[0], work[1], work[2]
+    source, lowest = codes[0], codes[1]
     one, zero, far, least = np.float32(1.0), np.float32(0.0), np.float32(FAR), np.float32(IMPOSSIBLE)
+    for i in range(TOGETHER * wide):
+        source[U(i)] = I16(MOST * UNIT)
     for first in range(0, positions.size, TOGETHER):
         n = min(np.int64(TOGETHER), positions.size - first)
         for backwards in range(2):
-            matrix = tables[backwards]
             inner, outer = (after, before) if backwards else (before, after)  # factor of the row, of the outcome
             for r in range(n):
-                # 1 / b_t(c) = h_t(c) / f_{t-1}(c)   or   1 / z_t(k) = w_t(k) / f_t(k)
-                row, to = (positions[first + r] - origin) * width, U(r * width)
-                law = U(row - (0 if backwards else width))
+                # 1 / b_t(c) = h_t(c) / f_{t-1}(c)   or   1 / z_t(k) = w_t(k) / f_t(k), relative to the smallest of them
+                row, to, code = (positions[first + r] - origin) * width, U(r * width), U(r * wide)
+                law, smallest = U(row - (0 if backwards else width)), np.float32(FAR).view(np.int32)
                 for i in range(width):
                     f = node[law + U(i)]
-                    inverse = inner[U(row) + U(i)] / f
-                    source[to + U(i)] = inverse if f > least else far
-            _lowest(matrix, width, n, source, lowest)
+                    x = inner[U(row) + U(i)] / f
+                    x = x if f > least else far
+                    inverse[to + U(i)] = x
+                    bits = np.float32(x).view(np.int32)  # of numbers >= 0, in the same order as they
+                    smallest = bits if bits < smallest else smallest
+                top[r] = np.int32(smallest).view(np.float32)
+                unit = one / top[r]
+                for i in range(width):
+                    source[code + U(i)] = _code(inverse[to + U(i)] * unit)
+            _lowest(logs[backwards], wide, n, source, lowest)
             improved = False
             for r in range(n):
-                row, to = (positions[first + r] - origin) * width, U(r * width)
-                shared = zero
+                row, code = (positions[first + r] - origin) * width, U(r * wide)
                 for j in range(n_labels):
-                    part = outer[U(row) + U(j)]
-                    shared += lowest[to + U(j)] * part if part > zero else zero
-                bound = one - shared
+                    log2 = lowest[code + U(j)]
+                    part = exp32(np.float32(log2) * np.float32(0.6931471805599453 / UNIT)) * outer[U(row) + U(j)]
+                    common[U(j)] = part if log2 > I16(-MOST * UNIT) else zero
+                bound = one - _total(common, n_labels) * top[r]
                 if improved or r % PROBE == 0 or n_labels <= FEW:
                     apart = _apart(
                         tables[1 - backwards], (n_labels, width), node, row - (width if backwards else 0), outer, row,
-                        source, r * width, common,
+                        inverse, r * width, common,
                     )  # fmt: skip
                     improved = apart < bound
                     bound = min(bound, apart)

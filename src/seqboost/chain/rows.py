@@ -62,7 +62,8 @@ def rows_posterior(
     before, after, node = (np.empty(n_cells, np.float32) for _ in range(3))
     lost = np.zeros(p.n_sequences, np.bool_)
     tile, tops = np.zeros(p.n_labels * BLOCK, np.float32), np.empty(2 * BLOCK, np.float32)
-    work = np.empty((3, TOGETHER * width), np.float32)
+    wide = tables.wide
+    work, codes = np.empty((3, TOGETHER * wide), np.float32), np.empty((2, TOGETHER * wide), np.int16)
     end = p.end if p.end.any() else np.empty(0)
     sizes = (p.n_labels, width, origin)
     scores, lengths = p.scores.reshape(-1), np.diff(p.offsets)
@@ -80,8 +81,9 @@ def rows_posterior(
         if taus is not None:
             taus[0][p.offsets[a:b]] = taus[1][p.offsets[a:b]] = 0.0
             row_bounds(
-                tables.minima, sizes, _later(p.offsets[a : b + 1]), before, after, node, work, taus[0], taus[1]
-            )
+                tables.products, tables.minima, (p.n_labels, width, wide, origin), _later(p.offsets[a : b + 1]),
+                before, after, node, work, codes, taus[0], taus[1],
+            )  # fmt: skip
     log_z[first:last] += tables.table_max * lengths[first:last]
     return RowMessages(first, last, tables, before, after, node, lost[first:last], [])
 

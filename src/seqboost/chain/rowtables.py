@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.batched import SMALLEST_ROW, padded
-from seqboost.chain.manylabels import FLOOR
+from seqboost.chain.manylabels import MINIMA_LANES, minima_table
 
 __all__ = ["RowTables"]
 
@@ -47,7 +47,13 @@ class RowTables:
         self.least = np.zeros(width, np.float32)
         self.least[:n_labels] = np.where(np.any(table[1:] > -np.inf, axis=1), SMALLEST_ROW, 0.0)
 
+    @property
+    def wide(self) -> int:
+        """Q: labels in a row of ``minima``."""
+        return -(-self.n_labels // MINIMA_LANES) * MINIMA_LANES
+
     @cached_property
-    def minima(self) -> NDArray[np.float32]:
-        """The same as ``products``, for minima."""
-        return np.maximum(self.products, np.float32(FLOOR))
+    def minima(self) -> NDArray[np.int16]:
+        """Logarithms of ``products`` for minima, (2, Q * Q)."""
+        logs = minima_table(self.weights.reshape(self.n_labels, -1))
+        return np.stack([logs, logs.T]).reshape(2, -1)
