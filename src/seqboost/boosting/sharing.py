@@ -21,6 +21,10 @@ class SharedTreeFitter(TreeFitter):
     def _make_growers(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
         self._grower = SharedGrower(dense, sparse, space, self.limits, self.n_threads)
 
+    def n_trees(self, n_labels: int) -> int:
+        """Return 1."""
+        return 1
+
     def draw(
         self, sampler: Sampler, derivatives: Derivatives, examples: Examples, seeds: Sequence[int]
     ) -> list[Sample]:
@@ -43,7 +47,7 @@ class SharedTreeFitter(TreeFitter):
         return [drawn._replace(gradient=gradient, hessian=hessian)]
 
     def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Outputs, ...]]:
-        """Grow the tree of one round, or of one of its bags: one sample, and the first of the seeds."""
+        """Grow the tree of one round, or of one of its bags: one sample and one seed."""
         (sample,) = samples
         tree, partition = self._grower.grow(
             sample.gradient, sample.hessian, sample.rows, sample.n_fitted, self.value, seeds[0]

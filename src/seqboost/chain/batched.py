@@ -62,7 +62,7 @@ def unary_rows(
     s, stop = sequences[0], offsets[sequences[1]]
     log_z[s] = 0.0
     for first in range(offsets[s], stop, BLOCK):
-        n = min(np.int64(BLOCK), stop - first)
+        n = min(BLOCK, stop - first)
         for k in range(n_labels):
             at, to = U(k * n_positions + first), U(k * BLOCK)
             for i in range(n):
@@ -240,7 +240,7 @@ def rows_to_cells(
     n_labels, width, origin = sizes
     n_positions = cells.size // n_labels
     for first in range(positions[0], positions[1], BLOCK):
-        n = min(np.int64(BLOCK), positions[1] - first)
+        n = min(BLOCK, positions[1] - first)
         for k in range(n_labels):
             at, to = U((first - origin) * width + k), U(k * n_positions + first)
             for i in range(n):

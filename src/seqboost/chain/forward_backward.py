@@ -11,8 +11,8 @@ from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
 from seqboost.chain.joint import BLOCK, exponentiate, joint_backward, joint_backward_log, joint_forward
 from seqboost.chain.mixing import block_buffers, contraction, pair_marginals, position_blocks
-from seqboost.chain.potentials import Potentials, sequence_chunks
-from seqboost.chain.rows import MANY_LABELS, RowMessages, add_row_sums, rows_posterior
+from seqboost.chain.potentials import MANY_LABELS, Potentials, sequence_chunks
+from seqboost.chain.rows import RowMessages, add_row_sums, rows_posterior
 
 __all__ = ["PairMessages", "pair_sums_chunk", "posterior_chunk"]
 
@@ -102,7 +102,7 @@ def _rows_posterior(
 ) -> RowMessages:
     """Do a chunk the way of many labels, and what is lost there the way of few."""
     messages = rows_posterior(p, first, last, observed, cells, log_z, taus)
-    for s in first + np.flatnonzero(messages.lost):
+    for s in (first + np.flatnonzero(messages.lost)).tolist():
         other = _factored_posterior(p, s, s + 1, observed, cells, log_z)
         if taus is not None:
             _mixing(p, s, s + 1, other, cells, *taus)

@@ -7,17 +7,20 @@ Letters and rows as in :mod:`seqboost.chain.batched`: f_t(k) = P(y_t = k | X), p
     tau_t <= 1 - sum_k w_t(k) min_c ( a(c,k) / b_t(c) )              forwards,  P(k|c) = a(c,k) w_t(k) / b_t(c)
     tau_t <= 1 - sum_c h_t(c) min_k ( a(c,k) / z_t(k) )              backwards, P(c|k) = a(c,k) h_t(c) / z_t(k)
 
-with z_t(k) = f_t(k) / w_t(k).  The minima are taken like a matrix product, with min for the sum, and on logarithms of 16
-bits, many of which go into a vector; they are rounded down, for half a percent.  With many labels this bound is close to the exact coefficient unless that is small, or transitions are forbidden.  There the triangle inequality is
-better: of any two rows and the law f of the outcome, with S the labels that have f(k) > LIKELY / K,
+with z_t(k) = f_t(k) / w_t(k).  The minima are taken like a matrix product, with min for the sum and the sum for the
+product, on logarithms of 16 bits, many of which go into a vector; they are rounded down, by half a percent.  With many
+labels this bound is close to the exact coefficient unless that is small, or transitions are forbidden.  There the
+triangle inequality is better: of any two rows and the law f of the outcome, with S the labels with f(k) > LIKELY / K,
 
     TV(P(. | c), P(. | c')) <= d(c) + d(c'),     d(c) = 1 - sum_{k in S} min(P(k|c), f(k)) >= TV(P(. | c), f)
 
 What S leaves out makes d larger by at most LIKELY.
 
-**Sums of p(1 - p)** over positions, p the pair marginals, are sum v p - sum v p^2.  The first is a matrix product over
-positions; the second is taken over pairs of labels alone that both have f(k) > ``SQUARED``: what is left out has p <=
-SQUARED, so the sum is too large, which is safe, by less than a part of about SQUARED.
+**Sums of p(1 - p)** over positions with weights v are sum v p - sum v p^2, p the pair marginals.  Sums of p with other
+weights m are wanted too, and both are a matrix product over positions.  One does for both: positions are sorted by
+v / m and taken sixteen at a time, with the largest v / m of the sixteen, which is safe.  The squares are summed over pairs
+of labels alone that both have f(k) > ``SQUARED``: others have p <= SQUARED, so this makes the sum of p(1 - p) larger by
+a part of about SQUARED at most.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from seqboost._jit import inlined, jit, reassociating
 from seqboost.chain._numeric import exp32
 from seqboost.chain.mixing import IMPOSSIBLE
 
-__all__ = ["TOGETHER", "minima_table", "row_bounds", "row_sums"]
+__all__ = ["ALIKE", "MINIMA_LANES", "SUMMED", "TOGETHER", "minima_table", "row_bounds", "row_sums", "start_sums"]
 
 LIKELY = 0.01
 """Probability that all labels left out may have together."""
@@ -41,7 +44,13 @@ SQUARED = 0.01
 """Squares of pair marginals that are smaller than this are left out."""
 
 TOGETHER = 32
-"""Positions worked on together: their pairs are added up in single precision, then to sums in double precision."""
+"""Positions whose minima are taken together."""
+
+ALIKE = 16
+"""Positions that share a ratio of weights."""
+
+SUMMED = 64
+"""Positions whose pairs are added up in single precision, before they go to sums in double precision."""
 
 FAR = 1e34
 """Stands for 1 / b_t(c) of impossible contexts: no minimum meets them."""
@@ -180,7 +189,7 @@ def row_bounds(
     for i in range(TOGETHER * wide):
         source[U(i)] = I16(MOST * UNIT)
     for first in range(0, positions.size, TOGETHER):
-        n = min(np.int64(TOGETHER), positions.size - first)
+        n = min(TOGETHER, positions.size - first)
         for backwards in range(2):
             inner, outer = (after, before) if backwards else (before, after)  # factor of the row, of the outcome
             for r in range(n):
@@ -222,19 +231,18 @@ def row_bounds(
 def _add_eight(
     width: int,  # P
     first: int,  # row of the block
-    shift: int,  # of the factors
-    factors: NDArray[np.float32],  # IN (2 * TOGETHER,)
-    block: NDArray[np.float32],  # IN (TOGETHER * P,)
-    sums: NDArray[np.float32],  # INOUT (P,) += sum of eight rows times their factors
+    factors: NDArray[np.float32],  # IN (SUMMED,)
+    block: NDArray[np.float32],  # IN (SUMMED * P,)
+    part: NDArray[np.float32],  # INOUT (P,) += sum of eight rows times their factors
 ) -> None:
     r0 = U(first * width)
     r1, r2, r3 = r0 + U(width), r0 + U(2 * width), r0 + U(3 * width)
     r4, r5, r6, r7 = r0 + U(4 * width), r0 + U(5 * width), r0 + U(6 * width), r0 + U(7 * width)
-    at = U(shift + first)
+    at = U(first)
     x0, x1, x2, x3 = factors[at], factors[at + U(1)], factors[at + U(2)], factors[at + U(3)]
     x4, x5, x6, x7 = factors[at + U(4)], factors[at + U(5)], factors[at + U(6)], factors[at + U(7)]
     for k in range(width):
-        sums[U(k)] += (
+        part[U(k)] += (
             (block[r0 + U(k)] * x0 + block[r1 + U(k)] * x1) + (block[r2 + U(k)] * x2 + block[r3 + U(k)] * x3)
         ) + ((block[r4 + U(k)] * x4 + block[r5 + U(k)] * x5) + (block[r6 + U(k)] * x6 + block[r7 + U(k)] * x7))
 
@@ -242,38 +250,45 @@ def _add_eight(
 @jit
 def _add_products(
     sizes: tuple[int, int],  # IN K, P
-    rows: NDArray[np.int64],  # IN (n,), at most TOGETHER
+    rows: NDArray[np.int64],  # IN (n,), at most SUMMED
     mean_weight: NDArray[np.float64],  # IN (n,)
-    variance_weight: NDArray[np.float64],  # IN (n,)
+    ratio: NDArray[np.float64],  # IN (n,) the same for each ALIKE
     before: NDArray[np.float32],  # IN (n * P,) h_t
     after: NDArray[np.float32],  # IN (n * P,) w_t
-    block: NDArray[np.float32],  # SCRATCH (TOGETHER * P,)
-    factors: NDArray[np.float32],  # SCRATCH (2 * TOGETHER,) first of the means, then of the variances
-    sums: NDArray[np.float32],  # SCRATCH (P,)
-    products: NDArray[np.float64],  # INOUT (2 * K * P,) += sum_t mean_weight h_t(c) w_t(k); then variance_weight
+    block: NDArray[np.float32],  # SCRATCH (SUMMED * P,)
+    factors: NDArray[np.float32],  # SCRATCH (SUMMED,)
+    sums: NDArray[np.float32],  # SCRATCH (3 * P,)
+    products: NDArray[np.float64],  # INOUT (2 * K * P,) += sum_t mean_weight h_t(c) w_t(k); then the same times ratio
 ) -> None:
     """Add the products of a few positions, eight at a time."""
     n_labels, width = sizes
     n = rows.size
-    n_whole = -(-n // 8) * 8
+    n_whole = -(-n // ALIKE) * ALIKE
+    part, plain, weighted = sums[:width], sums[width : 2 * width], sums[2 * width :]
     for i in range(n_whole):
         at, to = U(rows[min(i, n - 1)] * width), U(i * width)
         for k in range(width):
             block[to + U(k)] = after[at + U(k)]
-        factors[U(i)] = factors[U(TOGETHER + i)] = 0.0
+        factors[U(i)] = 0.0
     for c in range(n_labels):
         for i in range(n):
-            h = before[U(rows[i] * width + c)]
-            factors[U(i)] = np.float32(mean_weight[i]) * h
-            factors[U(TOGETHER + i)] = np.float32(variance_weight[i]) * h
-        for q in range(2):
+            factors[U(i)] = np.float32(mean_weight[i]) * before[U(rows[i] * width + c)]
+        for k in range(3 * width):
+            sums[U(k)] = 0.0
+        for i in range(0, n_whole, ALIKE):
+            for j in range(i, i + ALIKE, 8):
+                _add_eight(width, j, factors, block, part)
+            times = np.float32(ratio[i])
             for k in range(width):
-                sums[U(k)] = 0.0
-            for i in range(0, n_whole, 8):
-                _add_eight(width, i, q * TOGETHER, factors, block, sums)
-            to = U((q * n_labels + c) * width)
-            for k in range(width):
-                products[to + U(k)] += sums[U(k)]
+                plain[U(k)] += part[U(k)]
+                weighted[U(k)] += times * part[U(k)]
+                part[U(k)] = 0.0
+        to = U(c * width)
+        for k in range(width):
+            products[to + U(k)] += plain[U(k)]
+        to += U(n_labels * width)
+        for k in range(width):
+            products[to + U(k)] += weighted[U(k)]
 
 
 @jit
@@ -291,9 +306,9 @@ def _subtract_squares(
     """Take the squares of a position's likely pairs out."""
     n_labels, width = sizes
     at, n_likely, threshold = U(row * width), 0, np.float32(SQUARED)
-    for k in range(n_labels):
-        likely[U(n_likely)] = k
-        n_likely += np.int64(node[at + U(k)] > threshold)
+    for label in range(n_labels):
+        likely[U(n_likely)] = label
+        n_likely += 1 if node[at + U(label)] > threshold else 0
     for c in range(n_labels):
         if node[at - U(width) + U(c)] > threshold:
             h = np.float64(before[at + U(c)])
@@ -310,31 +325,52 @@ def row_sums(
     sizes: tuple[int, int],  # IN K, P
     rows: NDArray[np.int64],  # IN (n_rows,) rows of positions that are not first ones
     mean_weight: NDArray[np.float64],  # IN (n_rows,)
-    variance_weight: NDArray[np.float64],  # IN (n_rows,)
+    ratio: NDArray[np.float64],  # IN (n_rows,) variance weight / mean weight, the same for each ALIKE
     before: NDArray[np.float32],  # IN (n * P,) h_t
     after: NDArray[np.float32],  # IN (n * P,) w_t
     node: NDArray[np.float32],  # IN (n * P,) f_t
-    work: NDArray[np.float32],  # SCRATCH ((TOGETHER + 1) * P + 2 * TOGETHER,)
+    work: NDArray[np.float32],  # SCRATCH ((SUMMED + 3) * P + SUMMED,)
     likely: NDArray[np.int64],  # SCRATCH (K + 1,)
     products: NDArray[np.float64],  # SCRATCH (2 * K * P,)
     mean: NDArray[np.float64],  # INOUT (K * K,) += sum_t mean_weight p
-    variance: NDArray[np.float64],  # INOUT (K * K,) += sum_t variance_weight p (1 - p)
+    variance: NDArray[np.float64],  # INOUT (K * K,) += sum_t ratio mean_weight p (1 - p)
 ) -> None:
     """Add up pair marginals over positions: h and w by a matrix product, then times the table."""
     n_labels, width = sizes
-    block, sums = work[: TOGETHER * width], work[TOGETHER * width : (TOGETHER + 1) * width]
-    factors = work[(TOGETHER + 1) * width :]
+    block, sums = work[: SUMMED * width], work[SUMMED * width : (SUMMED + 3) * width]
+    factors = work[(SUMMED + 3) * width :]
     products[:] = 0.0
-    for first in range(0, rows.size, TOGETHER):
-        last = min(first + TOGETHER, rows.size)
+    for first in range(0, rows.size, SUMMED):
+        last = min(first + SUMMED, rows.size)
         _add_products(
-            sizes, rows[first:last], mean_weight[first:last], variance_weight[first:last], before, after,
+            sizes, rows[first:last], mean_weight[first:last], ratio[first:last], before, after,
             block, factors, sums, products,
         )  # fmt: skip
     for i in range(rows.size):
-        _subtract_squares(weights, sizes, rows[i], variance_weight[i], before, after, node, likely, variance)
+        weight = mean_weight[i] * ratio[i]
+        _subtract_squares(weights, sizes, rows[i], weight, before, after, node, likely, variance)
     for c in range(n_labels):
         for k in range(n_labels):
             cell, at = U(c * n_labels + k), U(c * width + k)
             mean[cell] += weights[cell] * products[at]
             variance[cell] += weights[cell] * products[U(n_labels * width) + at]
+
+
+@jit
+def start_sums(
+    sizes: tuple[int, int],  # IN K, P
+    rows: NDArray[np.int64],  # IN (n_rows,) rows of first positions
+    mean_weight: NDArray[np.float64],  # IN (n_rows,)
+    variance_weight: NDArray[np.float64],  # IN (n_rows,)
+    node: NDArray[np.float32],  # IN (n * P,) f_t
+    mean: NDArray[np.float64],  # INOUT (K,) += sum_t mean_weight f
+    variance: NDArray[np.float64],  # INOUT (K,) += sum_t variance_weight f (1 - f)
+) -> None:
+    """Add up the pair marginals of first positions, whose context is the start."""
+    n_labels, width = sizes
+    for i in range(rows.size):
+        at, m, v = U(rows[i] * width), mean_weight[i], variance_weight[i]
+        for k in range(n_labels):
+            p = np.float64(node[at + U(k)])
+            mean[U(k)] += m * p
+            variance[U(k)] += v * (p * (1.0 - p))

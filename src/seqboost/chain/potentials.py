@@ -20,10 +20,16 @@ from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.rowtables import RowTables
 from seqboost.exceptions import InputError, ParameterError
 
-__all__ = ["CHUNK_POSITIONS", "Potentials", "sequence_chunks"]
+__all__ = ["CHUNK_POSITIONS", "MANY_LABELS", "MIN_CHUNKS", "Potentials", "factored_chunks", "sequence_chunks"]
 
 CHUNK_POSITIONS = 4096
 """Sequences are grouped into chunks of at least so many positions; a chunk is one task of one thread."""
+
+MANY_LABELS = 8
+"""With more labels than these, factored models of order 1 go the way of :mod:`seqboost.chain.rows`."""
+
+MIN_CHUNKS, LEAST_POSITIONS = 16, 512
+"""Positions of many labels are long work: they make so many chunks, of so many positions at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,3 +149,17 @@ def sequence_chunks(offsets: NDArray[np.int64], n_positions: int = CHUNK_POSITIO
         chunks.append((first, last))
         first = last
     return chunks
+
+
+def factored_chunks(offsets: NDArray[np.int64], n_labels: int) -> list[tuple[int, int]]:
+    """Cut the sequences of a factored model into chunks: smaller ones for many labels, so that threads end together.
+
+    Examples
+    --------
+    >>> len(factored_chunks(np.arange(0, 8001, 8), 134)), len(factored_chunks(np.arange(0, 8001, 8), 3))
+    (16, 2)
+    """
+    if n_labels <= MANY_LABELS:
+        return sequence_chunks(offsets)
+    n_positions = max(LEAST_POSITIONS, -(-int(offsets[-1]) // MIN_CHUNKS))
+    return sequence_chunks(offsets, min(CHUNK_POSITIONS, n_positions))

@@ -12,17 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.batched import BLOCK, backward_rows, forward_rows, rows_to_cells, unary_rows
-from seqboost.chain.manylabels import TOGETHER, row_bounds, row_sums
+from seqboost.chain.manylabels import ALIKE, SUMMED, TOGETHER, row_bounds, row_sums, start_sums
 from seqboost.chain.potentials import Potentials, sequence_chunks
 from seqboost.chain.rowtables import RowTables
 
 if TYPE_CHECKING:
     from seqboost.chain.forward_backward import PairMessages
 
-__all__ = ["MANY_LABELS", "RowMessages", "add_row_sums", "rows_posterior"]
-
-MANY_LABELS = 8
-"""With more labels than these, factored models of order 1 go this way."""
+__all__ = ["RowMessages", "add_row_sums", "rows_posterior"]
 
 RUN_CELLS = 65536
 RUN_SEQUENCES = 16
@@ -99,20 +96,41 @@ def add_row_sums(
     """Add the weighted sums of p and p(1 - p) over the positions of the sequences that are not lost."""
     tables, first, last = messages.tables, messages.first, messages.last
     n_labels, width, origin = tables.n_labels, tables.width, offsets[first]
-    weights = np.stack([mean_weight, variance_weight])[:, origin : offsets[last]]
+    weights = np.stack([mean_weight[origin : offsets[last]], variance_weight[origin : offsets[last]]])
     used = np.repeat(~messages.lost, np.diff(offsets[first : last + 1])) & np.any(weights != 0.0, axis=0)
+    if not used.any():
+        return
     starts = offsets[first:last] - origin
     begins = starts[used[starts]]
-    node = messages.node.reshape(-1, width)[begins, :n_labels].astype(np.float64)
-    mean[0] += weights[0, begins] @ node
-    variance[0] += weights[1, begins] @ (node * (1.0 - node))
+    start_sums((n_labels, width), begins, weights[0, begins], weights[1, begins], messages.node, mean[0], variance[0])
     used[starts] = False
-    rows = np.flatnonzero(used)
+    table = (mean[1:].reshape(-1), variance[1:].reshape(-1))
+    plain = weights[0] != 0.0
+    _add_sorted(messages, np.flatnonzero(used & plain), weights[0], weights[1], *table)
+    _add_sorted(messages, np.flatnonzero(used & ~plain), weights[1], weights[1], np.zeros(table[0].size), table[1])
+
+
+def _add_sorted(
+    messages: RowMessages,
+    rows: NDArray[np.int64],
+    mean_weight: NDArray[np.float64],
+    variance_weight: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    variance: NDArray[np.float64],
+) -> None:
+    """Add the sums of positions that are not first ones, sorted by the ratio of their weights."""
+    if rows.size == 0:
+        return
+    tables = messages.tables
+    n_labels, width = tables.n_labels, tables.width
+    ratio = variance_weight[rows] / mean_weight[rows]
+    order = np.argsort(ratio, kind="stable")
+    largest = np.minimum(np.arange(rows.size) // ALIKE * ALIKE + ALIKE - 1, rows.size - 1)
     row_sums(
-        tables.weights, (n_labels, width), rows, weights[0, rows], weights[1, rows],
+        tables.weights, (n_labels, width), rows[order], mean_weight[rows[order]], ratio[order[largest]],
         messages.before, messages.after, messages.node,
-        np.empty((TOGETHER + 1) * width + 2 * TOGETHER, np.float32), np.empty(n_labels + 1, np.int64),
-        np.empty(2 * n_labels * width), mean[1:].reshape(-1), variance[1:].reshape(-1),
+        np.empty((SUMMED + 3) * width + SUMMED, np.float32), np.empty(n_labels + 1, np.int64),
+        np.empty(2 * n_labels * width), mean, variance,
     )  # fmt: skip
 
 
