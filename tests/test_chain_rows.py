@@ -5,8 +5,8 @@ import pytest
 
 from seqboost.chain import Potentials, forward_backward, pair_sums_chunk, posterior, posterior_chunk
 from seqboost.chain import rows as rows_room
-from seqboost.chain.manylabels import SQUARED
 from seqboost.chain.reference import pair_marginals_brute, random_potentials, tau_brute
+from seqboost.chain.rowpairs import SQUARED
 from seqboost.chain.rows import RowMessages
 
 CASES = {
@@ -90,6 +90,7 @@ def test_against_enumeration(n_labels, case):
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("n_labels", [9, 16, 37, 130])
 def test_is_the_way_of_few_labels(n_labels, case, masked, monkeypatch):
     rng = np.random.default_rng(n_labels)
@@ -111,13 +112,13 @@ def test_is_the_way_of_few_labels(n_labels, case, masked, monkeypatch):
     sums, expected = pair_sums(p, messages, weights), pair_sums(p, slow_messages, weights)
     np.testing.assert_allclose(sums[0], expected[0], atol=2e-5)
     assert np.all(sums[1] >= expected[1] - 2e-5)
-    assert sums[1].sum() <= 1.3 * expected[1].sum() + 1e-2
+    assert sums[1].sum() <= 1.5 * expected[1].sum() + 1e-2
     if "huge" not in case:
         assert taus.mean() <= slow_taus.mean() + 0.03
 
 
 @pytest.mark.parametrize("table_scale", [0.02, 0.3, 1.0, 4.0])
-@pytest.mark.parametrize("n_labels", [9, 24, 60])
+@pytest.mark.parametrize("n_labels", [33, 60])
 def test_tau_is_a_bound_and_near_the_exact_coefficient(n_labels, table_scale):
     rng = np.random.default_rng(n_labels)
     p = random_potentials(rng, n_labels, 1, joint=False, lengths=(1, 4, 12, 2))
@@ -135,7 +136,7 @@ def test_tau_is_a_bound_and_near_the_exact_coefficient(n_labels, table_scale):
 
 def test_tau_of_impossible_labels_does_not_count():
     """Half of the labels are impossible by their scores, and the transitions from them are the odd ones."""
-    n_labels, half = 20, 10
+    n_labels, half = 80, 40
     rng = np.random.default_rng(0)
     p = random_potentials(rng, n_labels, 1, joint=False, lengths=(6, 7), scale=0.1)
     p.table[:] *= 0.05
@@ -148,6 +149,7 @@ def test_tau_of_impossible_labels_does_not_count():
     assert taus.max() < 0.3
 
 
+@pytest.mark.usefixtures("every_size")
 def test_what_is_lost_in_single_precision_is_done_again():
     """Left to right in one sequence, every step towards its only allowed labels costs 30; the other one is ordinary."""
     n_labels = 12
@@ -173,7 +175,7 @@ def test_what_is_lost_in_single_precision_is_done_again():
 
 
 def test_any_number_of_threads_gives_the_same_bits():
-    p = random_potentials(np.random.default_rng(2), 20, 1, joint=False, lengths=(1, 300, 20, 700) * 12)
+    p = random_potentials(np.random.default_rng(2), 40, 1, joint=False, lengths=(1, 300, 20, 700) * 8)
     one, three = posterior(p, n_threads=1), posterior(p, n_threads=3)
     np.testing.assert_array_equal(one.marginals, three.marginals)
     np.testing.assert_array_equal(one.log_z, three.log_z)

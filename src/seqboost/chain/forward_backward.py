@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
 from seqboost.chain.joint import BLOCK, exponentiate, joint_backward, joint_backward_log, joint_forward
+from seqboost.chain.manylabels import factored_bounds
 from seqboost.chain.mixing import block_buffers, contraction, pair_marginals, position_blocks
 from seqboost.chain.potentials import MANY_LABELS, Potentials, sequence_chunks
 from seqboost.chain.rows import RowMessages, add_row_sums, rows_posterior
@@ -216,16 +217,25 @@ def _factored_mixing(
     tau_forward: NDArray[np.float32],
     tau_backward: NDArray[np.float32],
 ) -> None:
-    """Fill the contraction coefficients of a chunk, from its pair marginals."""
+    """Fill the contraction coefficients of a chunk: by bounds of their own for many labels, unless in logs."""
     first, last, n_contexts = messages.first, messages.last, p.space.n_contexts
-    buffers = block_buffers(p.n_labels, n_contexts)
-    for a, b in position_blocks(p.offsets[first], p.offsets[last], p.n_labels * n_contexts):
-        pairs = np.empty(p.n_labels * (b - a) * n_contexts, np.float32)
-        pair_marginals(
-            p.table, messages.weights, p.offsets, p.space.base, (a, b, first), messages.in_logs,
-            messages.before, messages.after, pairs,
+    runs = [(p.offsets[first], p.offsets[last])]
+    if p.order == 1 and p.n_labels > 8 and messages.weights.size:
+        factored_bounds(
+            messages.weights[1:].astype(np.float32).reshape(-1), messages.turned.astype(np.float32).reshape(-1),
+            p.offsets, (first, last), messages.in_logs, messages.before, messages.after, cells,
+            tau_forward, tau_backward,
         )  # fmt: skip
-        contraction(pairs, (p.n_labels, b - a, n_contexts), 0, buffers, tau_forward[a:b], tau_backward[a:b])
+        runs = [(p.offsets[s], p.offsets[s + 1]) for s in first + np.flatnonzero(messages.in_logs)]
+    buffers = block_buffers(p.n_labels, n_contexts)
+    for begin, stop in runs:
+        for a, b in position_blocks(begin, stop, p.n_labels * n_contexts):
+            pairs = np.empty(p.n_labels * (b - a) * n_contexts, np.float32)
+            pair_marginals(
+                p.table, messages.weights, p.offsets, p.space.base, (a, b, first), messages.in_logs,
+                messages.before, messages.after, pairs,
+            )  # fmt: skip
+            contraction(pairs, (p.n_labels, b - a, n_contexts), 0, buffers, tau_forward[a:b], tau_backward[a:b])
 
 
 def pair_sums_chunk(

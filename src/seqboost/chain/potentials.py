@@ -25,7 +25,7 @@ __all__ = ["CHUNK_POSITIONS", "MANY_LABELS", "MIN_CHUNKS", "Potentials", "factor
 CHUNK_POSITIONS = 4096
 """Sequences are grouped into chunks of at least so many positions; a chunk is one task of one thread."""
 
-MANY_LABELS = 8
+MANY_LABELS = 32
 """With more labels than these, factored models of order 1 go the way of :mod:`seqboost.chain.rows`."""
 
 MIN_CHUNKS, LEAST_POSITIONS = 16, 512

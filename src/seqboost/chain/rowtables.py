@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.batched import SMALLEST_ROW, padded
-from seqboost.chain.manylabels import MINIMA_LANES, minima_table
+from seqboost.chain.rowpairs import MINIMA_LANES, minima_table
 
 __all__ = ["RowTables"]
 
