@@ -40,7 +40,7 @@ LIKELY = 0.01
 PROBE, PATIENCE = 16, 8
 """The triangle inequality is tried at every so many positions, and goes on until it was of no use so many times."""
 
-SQUARED = 0.01
+SQUARED = 0.03
 """Squares of pair marginals that are smaller than this are left out."""
 
 TOGETHER = 32
