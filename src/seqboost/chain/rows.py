@@ -107,7 +107,8 @@ def add_row_sums(
     table = (mean[1:].reshape(-1), variance[1:].reshape(-1))
     plain = weights[0] != 0.0
     _add_sorted(messages, np.flatnonzero(used & plain), weights[0], weights[1], *table)
-    _add_sorted(messages, np.flatnonzero(used & ~plain), weights[1], weights[1], np.zeros(table[0].size), table[1])
+    if not plain.all():
+        _add_sorted(messages, np.flatnonzero(used & ~plain), weights[1], weights[1], np.zeros_like(table[0]), table[1])
 
 
 def _add_sorted(
