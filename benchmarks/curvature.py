@@ -6,6 +6,10 @@ Small chains (enumerated): D is the diagonal that a curvature puts in the place 
 "excess" is ΣD over the exact sum of absolute row sums (1: as tight as a diagonal bound by row sums can be); "safe step"
 is the largest s for which D/s − H has no negative eigenvalue, so that a step s·G/D cannot lower the log-likelihood in
 any direction; the smallest over all chains is shown. "batch γ" puts the largest γ_t of a chain at all its positions.
+"shared leaves": a shared tree moves the vector of all labels in a leaf together. B holds the indicators of (leaf,
+label) of random partitions into 1 to 3 leaves; the exact quadratic form of the leaves' values is BᵀHB, with blocks of
+labels, and the trees use the diagonal BᵀDB. Its excess and safe step are shown, and the same for the exact diagonal of
+BᵀHB, and for its exact blocks of a leaf.
 Sticky sensors (S3): the same three curvatures in training, fixed steps, against the safe ones.
 """
 
@@ -66,6 +70,67 @@ def tightness(order: int, joint: bool) -> list[dict[str, Any]]:
     ]
 
 
+def leaf_indicators(shape: tuple[int, ...], leaf_of: np.ndarray) -> np.ndarray:
+    """Return B, (cells, leaves × labels): which cell (k, t, c) a value of a shared tree moves."""
+    n_labels, n_leaves = shape[0], int(leaf_of.max()) + 1
+    indicators = np.zeros((*shape, n_leaves, n_labels))
+    for k in range(n_labels):
+        for leaf in range(n_leaves):
+            indicators[k, :, :, leaf, k] = leaf_of == leaf
+    return indicators.reshape(-1, n_leaves * n_labels)
+
+
+def shared_leaves(order: int, joint: bool, n_partitions: int = 20) -> list[dict[str, Any]]:
+    """Compare the diagonal that shared trees use with the exact quadratic form of their leaves' values."""
+    from objectives_cases import make_case
+
+    from seqboost.objectives import reference
+
+    rng = np.random.default_rng(0)
+    totals: dict[str, list[tuple[float, float]]] = {}
+    for scale, sticky in CHAINS:
+        case = make_case(order, joint, n_labels=2 if order > 1 else 3, lengths=(6, 5, 3), scale=scale, sticky=sticky)
+        mixing = case.objective(curvature="mixing").derivatives(case.scores, case.table).hessian.copy()
+        for rows in case.sequences:
+            scores = case.scores[:, rows]
+            hessian = reference.exact_hessian(scores, case.training_table(), order, not joint)
+            for _ in range(n_partitions):
+                n_leaves = int(rng.integers(1, 4))
+                B = leaf_indicators(scores.shape, rng.integers(n_leaves, size=scores.shape[1:]))
+                form, diagonal = B.T @ hessian @ B, B.T @ mixing[:, rows].ravel()
+                exists = np.abs(form).sum(axis=1) > 1e-6
+                if not exists.any():
+                    continue
+                form, diagonal = form[np.ix_(exists, exists)], diagonal[exists]
+                leaf = (np.arange(B.shape[1]) // len(scores))[exists]
+                blocks = form * (leaf[:, None] == leaf[None, :])
+                majorants = {
+                    "mixing": np.diag(diagonal), "exact diagonal": np.diag(form.diagonal()), "exact blocks": blocks
+                }  # fmt: skip
+                for name, majorant in majorants.items():
+                    excess = float(majorant.diagonal().sum() / np.abs(form).sum())
+                    totals.setdefault(name, []).append((excess, 1 / _largest(form, majorant)))
+    return [
+        {
+            "where": f"shared leaves, order {order}, {'joint' if joint else 'factored'}",
+            "curvature": name,
+            "excess, median": round(float(np.median([a for a, _ in found])), 2),
+            "excess, largest": round(max(a for a, _ in found), 2),
+            "safe step": round(min(b for _, b in found), 3),
+            "safe step, median": round(float(np.median([b for _, b in found])), 3),
+        }
+        for name, found in totals.items()
+    ]
+
+
+def _largest(form: np.ndarray, majorant: np.ndarray) -> float:
+    """Return the largest xᵀ form x / xᵀ majorant x, over the directions that the majorant does not send to zero."""
+    values, vectors = np.linalg.eigh(majorant)
+    kept = values > 1e-9 * values.max()
+    root = vectors[:, kept] / np.sqrt(values[kept])
+    return float(np.linalg.eigvalsh(root.T @ form @ root).max())
+
+
 def training(name: str, rounds: int) -> list[dict[str, Any]]:
     """Train with every curvature and see whether the log-likelihood falls."""
     from seqboost import TreeCRF
@@ -98,6 +163,7 @@ def training(name: str, rounds: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Measure both."""
     rows = [row for order in range(4) for joint in (True, False) for row in tightness(order, joint)]
+    rows += [row for order in range(4) for joint in (True, False) for row in shared_leaves(order, joint)]
     for row in rows:
         print(row, flush=True)
     rows += training("S3", 60)

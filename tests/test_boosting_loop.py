@@ -239,6 +239,7 @@ def test_a_round_that_only_harms_is_dropped_and_ends_the_training():
 
         value = shop.fitter.value
         draw = shop.fitter.draw
+        n_trees = shop.fitter.n_trees
 
         def fit(self, samples, seeds):
             trees, partitions = shop.fitter.fit(samples, seeds)

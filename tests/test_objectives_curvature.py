@@ -64,6 +64,27 @@ def test_mixing_bounds_the_second_derivative_by_the_table(order, scale, sticky):
     assert lowest >= -1e-5
 
 
+@pytest.mark.parametrize(("scale", "sticky"), KINDS)
+@pytest.mark.parametrize(("order", "joint"), SHAPES)
+def test_mixing_bounds_the_quadratic_form_of_a_shared_trees_leaves(order, joint, scale, sticky):
+    """A shared tree moves the values of all labels in a leaf at once: BᵀDB − BᵀHB has no negative eigenvalue."""
+    rng = np.random.default_rng(order)
+    case = make_case(order, joint, n_labels=2 if order > 1 else 3, lengths=(6, 1, 3, 2), scale=scale, sticky=sticky)
+    found = case.objective().derivatives(case.scores, case.table)
+    for rows in case.sequences:
+        scores = case.scores[:, rows]
+        hessian = reference.exact_hessian(scores, case.training_table(), order, not joint)
+        for n_leaves in (1, 2, 3):
+            leaf_of = rng.integers(n_leaves, size=scores.shape[1:])
+            to_leaf = np.zeros((*scores.shape, n_leaves, len(scores)))
+            for k, t, c in np.ndindex(*scores.shape):
+                to_leaf[k, t, c, leaf_of[t, c], k] = 1.0
+            to_leaf = to_leaf.reshape(hessian.shape[0], -1)
+            diagonal = to_leaf.T @ found.hessian[:, rows].ravel()
+            form = to_leaf.T @ hessian @ to_leaf
+            assert np.linalg.eigvalsh(np.diag(diagonal) - form).min() >= -1e-5 * (1 + diagonal.max())
+
+
 @pytest.mark.parametrize("hidden", [0.0, 0.4])
 @pytest.mark.parametrize(("scale", "sticky"), KINDS)
 @pytest.mark.parametrize(("order", "joint"), SHAPES)

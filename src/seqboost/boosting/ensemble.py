@@ -125,6 +125,10 @@ class TreeFitter:
         for _ in range(min(self.n_threads, space.n_labels)):
             self._growers.put(LabelSampleGrower(TreeGrower(dense, sparse, space, self.limits)))
 
+    def n_trees(self, n_labels: int) -> int:
+        """Return how many trees a round, or one of its bags, has: each gets a seed."""
+        return n_labels
+
     def draw(
         self, sampler: Sampler, derivatives: Derivatives, examples: Examples, seeds: Sequence[int]
     ) -> list[Sample]:

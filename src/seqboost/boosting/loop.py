@@ -130,7 +130,8 @@ def _grow(task: Boosting, derivatives: Derivatives, iteration: int) -> Round:
     """Draw samples and grow the trees of a round, and move the table by the rule of the leaves."""
     bags = []
     for bag in range(task.n_bags):
-        seeds = [_seed(task.seed, iteration, label, bag) for label in range(len(derivatives.gradient))]
+        n_trees = task.fitter.n_trees(len(derivatives.gradient))
+        seeds = [_seed(task.seed, iteration, label, bag) for label in range(n_trees)]
         samples = task.fitter.draw(task.sampler, derivatives, task.examples, seeds)
         bags.append(task.fitter.fit(samples, seeds))
     return Round(

@@ -21,6 +21,10 @@ class SharedTreeFitter(TreeFitter):
         grower = SharedGrower(dense, sparse, space, self.limits, self.n_threads)
         self._grower = SharedSampleGrower(grower)
 
+    def n_trees(self, n_labels: int) -> int:
+        """Return 1."""
+        return 1
+
     def draw(
         self, sampler: Sampler, derivatives: Derivatives, examples: Examples, seeds: Sequence[int]
     ) -> list[Sample]:
@@ -31,7 +35,7 @@ class SharedTreeFitter(TreeFitter):
         return [sampler.draw(derivatives.gradient, derivatives.hessian, -1, examples, seeds[0])]
 
     def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Outputs, ...]]:
-        """Grow the tree of one round, or of one of its bags: one sample, and the first of the seeds."""
+        """Grow the tree of one round, or of one of its bags: one sample and one seed."""
         wait()  # for the kernels of the first fit of all
         (sample,) = samples
         tree, partition = self._grower.grow(*sample, self.value, seeds[0])

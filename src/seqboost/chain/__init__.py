@@ -16,7 +16,7 @@ from seqboost.chain.inference import (
     viterbi,
 )
 from seqboost.chain.paths import path_scores_chunk
-from seqboost.chain.potentials import CHUNK_POSITIONS, Potentials, sequence_chunks
+from seqboost.chain.potentials import CHUNK_POSITIONS, Potentials, factored_chunks, sequence_chunks
 from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_counts, seen_posterior_chunk, seen_steps
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "SeenPotentials",
     "Sums",
     "end_scores",
+    "factored_chunks",
     "k_best",
     "log_partition",
     "log_probability",

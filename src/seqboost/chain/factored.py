@@ -108,6 +108,8 @@ def factored_backward(
             if scale <= 0.0:
                 ok = scale == 0.0
                 log_total = -np.inf
+                for cell in range(U((begin - offsets[first]) * n_contexts), row):
+                    before[cell], after[cell] = 0.0, 0.0  # nothing leads here, and nothing was written
                 break
             product *= scale
             if product < 1e-100 or product > 1e100:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain._numeric import MAX_RANGE
 from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
 from seqboost.chain.joint import BLOCK, exponentiate, joint_backward, joint_backward_log, joint_forward
 from seqboost.chain.manylabels import factored_bounds
 from seqboost.chain.mixing import block_buffers, contraction, pair_marginals, position_blocks
-from seqboost.chain.potentials import Potentials, sequence_chunks
+from seqboost.chain.potentials import MANY_LABELS, Potentials, sequence_chunks
+from seqboost.chain.rows import RowMessages, add_row_sums, rows_posterior
 
 __all__ = ["PairMessages", "pair_sums_chunk", "posterior_chunk"]
 
@@ -47,7 +47,7 @@ def posterior_chunk(
     labels: NDArray[np.int32] | None = None,
     tau_forward: NDArray[np.float32] | None = None,
     tau_backward: NDArray[np.float32] | None = None,
-) -> PairMessages | None:
+) -> PairMessages | RowMessages | None:
     """Forward-backward of the sequences ``first:last``; safe to call from several threads on different chunks.
 
     Parameters
@@ -72,7 +72,7 @@ def posterior_chunk(
 
     Returns
     -------
-    PairMessages or None
+    PairMessages, RowMessages or None
         Of factored models with order >= 1: hand it to :func:`pair_sums_chunk`.  None for joint models, whose marginals
         are the pair marginals already.
     """
@@ -80,12 +80,34 @@ def posterior_chunk(
     observed = np.empty(0, np.int32) if labels is None else labels
     cells = marginals.reshape(-1)
     messages = None
+    taus = None if tau_forward is None or tau_backward is None else (tau_forward, tau_backward)
     if p.joint:
         _joint_posterior(p, first, last, observed, marginals, log_z)
+    elif p.order == 1 and p.n_labels > MANY_LABELS:
+        return _rows_posterior(p, first, last, observed, cells, log_z, taus)
     else:
         messages = _factored_posterior(p, first, last, observed, cells, log_z)
-    if tau_forward is not None and tau_backward is not None:
-        _mixing(p, first, last, messages, cells, tau_forward, tau_backward)
+    if taus is not None:
+        _mixing(p, first, last, messages, cells, *taus)
+    return messages
+
+
+def _rows_posterior(
+    p: Potentials,
+    first: int,
+    last: int,
+    observed: NDArray[np.int32],
+    cells: NDArray[np.float32],
+    log_z: NDArray[np.float64],
+    taus: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+) -> RowMessages:
+    """Do a chunk the way of many labels, and what is lost there the way of few."""
+    messages = rows_posterior(p, first, last, observed, cells, log_z, taus)
+    for s in (first + np.flatnonzero(messages.lost)).tolist():
+        other = _factored_posterior(p, s, s + 1, observed, cells, log_z)
+        if taus is not None:
+            _mixing(p, s, s + 1, other, cells, *taus)
+        messages.others.append(other)
     return messages
 
 
@@ -171,7 +193,7 @@ def _factored_posterior(
     n_cells = int(p.offsets[last] - p.offsets[first]) * n_contexts
     before, after, work = np.empty(n_cells), np.empty(n_cells), np.empty((2, n_contexts))
     in_logs = np.zeros(last - first, np.bool_)
-    weights, turned, table_max = _table_weights(p, base)
+    weights, turned, table_max = p.table_weights
     _exponentiate(p, ContextSpace(p.n_labels, 0), np.zeros((1, p.n_labels)), first, last, observed, cells, log_z)
     factored_backward(
         weights, turned.reshape(-1), table_max, p.offsets, base, first, last, cells, before, after, in_logs, log_z
@@ -216,19 +238,9 @@ def _factored_mixing(
             contraction(pairs, (p.n_labels, b - a, n_contexts), 0, buffers, tau_forward[a:b], tau_backward[a:b])
 
 
-def _table_weights(p: Potentials, base: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return exp(table - max), the same transposed for full contexts, and the max; empty if its range is too wide."""
-    finite = p.table[p.table > -np.inf]
-    if finite.size == 0 or finite.max() - finite.min() > MAX_RANGE:
-        return np.empty((0, p.n_labels)), np.empty((p.n_labels, p.space.n_contexts)), 0.0
-    table_max = float(finite.max())
-    weights = np.exp(p.table - table_max)
-    return weights, np.ascontiguousarray(weights[base[-1] :].T), table_max
-
-
 def pair_sums_chunk(
     potentials: Potentials,
-    messages: PairMessages,
+    messages: PairMessages | RowMessages,
     mean_weight: NDArray[np.float64],
     variance_weight: NDArray[np.float64],
     mean: NDArray[np.float64],
@@ -243,13 +255,18 @@ def pair_sums_chunk(
     ----------
     potentials : Potentials
         As given to :func:`posterior_chunk`.
-    messages : PairMessages
+    messages : PairMessages or RowMessages
         Its answer.
     mean_weight, variance_weight : float64 arrays (N,)
         Weights of positions, e.g. sequence weight and sequence weight times mixing factor.
     mean, variance : float64 arrays (E, K)
         INOUT: use one pair per chunk and add them up in the order of chunks.
     """
+    if isinstance(messages, RowMessages):
+        add_row_sums(messages, potentials.offsets, mean_weight, variance_weight, mean, variance)
+        for other in messages.others:
+            pair_sums_chunk(potentials, other, mean_weight, variance_weight, mean, variance)
+        return
     factored_sums(
         potentials.table, messages.weights.reshape(-1), potentials.offsets, potentials.space.base,
         messages.first, messages.last, messages.in_logs, messages.before, messages.after,

@@ -15,13 +15,21 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain._numeric import MAX_RANGE
 from seqboost.chain.contexts import ContextSpace
+from seqboost.chain.rowtables import RowTables
 from seqboost.exceptions import InputError, ParameterError
 
-__all__ = ["CHUNK_POSITIONS", "Potentials", "sequence_chunks"]
+__all__ = ["CHUNK_POSITIONS", "MANY_LABELS", "MIN_CHUNKS", "Potentials", "factored_chunks", "sequence_chunks"]
 
 CHUNK_POSITIONS = 4096
 """Sequences are grouped into chunks of at least so many positions; a chunk is one task of one thread."""
+
+MANY_LABELS = 32
+"""With more labels than these, factored models of order 1 go the way of :mod:`seqboost.chain.rows`."""
+
+MIN_CHUNKS, LEAST_POSITIONS = 16, 512
+"""Positions of many labels are long work: they make so many chunks, of so many positions at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +93,21 @@ class Potentials:
         """Contexts of the chain."""
         return ContextSpace(self.scores.shape[0], self.order)
 
+    @cached_property
+    def row_tables(self) -> RowTables:
+        """The table of a factored model of order 1, for many labels."""
+        return RowTables(self.table)
+
+    @cached_property
+    def table_weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Give exp(table - max), the same transposed for full contexts, and the max; empty if its range is too wide."""
+        finite = self.table[self.table > -np.inf]
+        if finite.size == 0 or finite.max() - finite.min() > MAX_RANGE:
+            return np.empty((0, self.n_labels)), np.empty((self.n_labels, self.space.n_contexts)), 0.0
+        table_max = float(finite.max())
+        weights = np.exp(self.table - table_max)
+        return weights, np.ascontiguousarray(weights[self.space.base[-1] :].T), table_max
+
     @property
     def joint(self) -> bool:
         """Whether scores depend on the context."""
@@ -126,3 +149,17 @@ def sequence_chunks(offsets: NDArray[np.int64], n_positions: int = CHUNK_POSITIO
         chunks.append((first, last))
         first = last
     return chunks
+
+
+def factored_chunks(offsets: NDArray[np.int64], n_labels: int) -> list[tuple[int, int]]:
+    """Cut the sequences of a factored model into chunks: smaller ones for many labels, so that threads end together.
+
+    Examples
+    --------
+    >>> len(factored_chunks(np.arange(0, 8001, 8), 134)), len(factored_chunks(np.arange(0, 8001, 8), 3))
+    (16, 2)
+    """
+    if n_labels <= MANY_LABELS:
+        return sequence_chunks(offsets)
+    n_positions = max(LEAST_POSITIONS, -(-int(offsets[-1]) // MIN_CHUNKS))
+    return sequence_chunks(offsets, min(CHUNK_POSITIONS, n_positions))

@@ -16,8 +16,8 @@ def warm_up() -> float:
     """Fit and apply tiny models on every kind of column; return the seconds it took.
 
     Numeric, missing, categorical and sparse columns, joint and factored potentials, all and seen contexts, trees of one
-    label and shared ones, both starts and decodings, all samples: every kernel of ``fit`` and ``predict`` is compiled
-    and written to numba's cache.
+    label and shared ones, few and many labels, both starts and decodings, all samples: every kernel of ``fit`` and
+    ``predict`` is compiled and written to numba's cache.
     """
     start = time.perf_counter()
     rng = np.random.default_rng(0)
@@ -37,6 +37,8 @@ def warm_up() -> float:
     model = seqboost.TreeCRF(order=2, contexts="seen", early_stopping=False, **common).fit(numeric, labels)
     model.predict_proba(numeric)
     model.set_params(decoding="viterbi").predict(numeric)
+    many = [np.arange(40) for _ in range(2)]  # labels, which a kernel of their own serves
+    seqboost.TreeCRF(potentials="factored", early_stopping=False, **common).fit([y[:, None] for y in many], many)
     seqboost.TreeCRF(init="linear", early_stopping=False, **common).fit(dicts, labels).predict(dicts)
     for trees in ("per_label", "shared"):
         samples = [0.5, seqboost.sampling.Sequences(0.5), "goss", seqboost.sampling.Trimmed(share=0.1)]

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqboost.chain.potentials import CHUNK_POSITIONS
+from seqboost.chain.potentials import CHUNK_POSITIONS, MIN_CHUNKS
 from seqboost.exceptions import MemoryLimitError
 from seqboost.trees.shared_buffers import MAX_DECIDING, histogram_slots
 
@@ -93,7 +93,7 @@ class FitMemory:
                 growing += min(self.n_threads, self.n_labels) * 20 * extended * self.max_leaf_nodes
         else:
             messages = 16 * self.n_rows * contexts
-            tables = (8 + 2 * (1 + self.n_rows // CHUNK_POSITIONS)) * table
+            tables = (8 + 2 * max(MIN_CHUNKS, 1 + self.n_rows // CHUNK_POSITIONS)) * table
         return int(OVERHEAD * (cells + growing + messages + tables + self.data_bytes))
 
     def _growers(self, slots: int) -> int:

@@ -55,9 +55,10 @@ def subtract_expected(
     size = max(1, BLOCK // n_slots)
     weight, here, before, beside = np.empty((4, size * n_slots), dtype=np.float32)
     node, best_prob, to_right = np.empty((3, size), dtype=np.float32)
+    label, other = np.empty((2, size), dtype=np.int32)
     _subtract_expected(
         gradient.reshape(-1), hessian.reshape(-1), gradient.shape, row_weights, right, left, setting,
-        weight, here, before, beside, node, best_prob, to_right, best,
+        weight, here, before, beside, node, best_prob, to_right, label, other, best,
     )  # fmt: skip
 
 
@@ -77,6 +78,8 @@ def _subtract_expected(
     node: NDArray[np.float32],  # SCRATCH (block,) P(y_t = k)
     best_prob: NDArray[np.float32],  # SCRATCH (block,)
     to_right: NDArray[np.float32],  # SCRATCH (block,) 2w R_t
+    label: NDArray[np.int32],  # SCRATCH (block,) most probable label so far
+    other: NDArray[np.int32],  # SCRATCH (block,)
     best: NDArray[np.int32],  # OUT (N,)
 ) -> None:
     n_labels, n_rows, n_slots = shape
@@ -102,10 +105,16 @@ def _subtract_expected(
             for i in range(t * n_slots, (t + 1) * n_slots):
                 weight[U(i)], here[U(i)] = w, factor
                 before[U(i)] = to_left * max(before[U(i)], zero)
-            best_prob[t] = -one
+            best_prob[t], label[t] = -one, 0
         for k in range(n_labels):
             at = U((k * n_rows + start) * n_slots)
-            for t in range(n_here):
+            if n_slots == 1:  # to and fro between two buffers: in place it would not be vectorised
+                for t in range(n_here):
+                    p, high = cells[at + U(t)], best_prob[t]
+                    node[t] = p if p > high else high
+                    other[t] = np.int32(k) if p > high else label[t]
+                node, best_prob, label, other = best_prob, node, other, label
+            for t in range(n_here if n_slots > 1 else 0):
                 row, total = at + U(t * n_slots), zero
                 for c in range(n_slots):
                     total += cells[row + U(c)]
@@ -127,6 +136,8 @@ def _subtract_expected(
                 curved[at + U(i)] = p * (here[i] * max(one - p, zero) + beside[i])
             for i in range(n_cells):
                 cells[at + U(i)] *= -weight[i]
+        for t in range(n_here if n_slots == 1 else 0):
+            best[start + t] = label[t]
 
 
 @jit

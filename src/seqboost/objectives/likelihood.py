@@ -17,6 +17,7 @@ from seqboost._jit import run_tasks
 from seqboost.chain import (
     ContextSpace,
     Potentials,
+    factored_chunks,
     pair_sums_chunk,
     posterior_chunk,
     sequence_chunks,
@@ -124,7 +125,8 @@ class Likelihood:
         self._complete = self.n_observed == np.diff(self._offsets)
         # A sequence without a single observed label says nothing: Δ = P − P = 0.
         self._weights = np.where(self.n_observed > 0, weights, 0.0)
-        self._chunks = sequence_chunks(self._offsets)
+        has_table = self.has_table
+        self._chunks = factored_chunks(self._offsets, n_labels) if has_table else sequence_chunks(self._offsets)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -232,7 +234,8 @@ class Likelihood:
 
     def _differentiate(self, potentials: Potentials, chunk: int, first: int, last: int) -> None:
         """Fill the rows of one chunk of sequences: forward-backward, then cell by cell."""
-        order, mixing = self._space.order, self._curvature == MIXING
+        # Where nothing is fitted (held-out sequences) no curvature is needed.
+        order, mixing = self._space.order, self._curvature == MIXING and bool(self._weights[first:last].any())
         messages = posterior_chunk(
             potentials,
             first,
