@@ -18,7 +18,7 @@ from numba.core.typed_passes import NopythonTypeInference
 from treecrf_data import all_equal, chains, small
 
 from seqboost._jit import is_cached
-from seqboost.trees import ahead
+from seqboost.trees import ahead, shared_search
 
 SLEEP = "import time; time.sleep(60)"
 
@@ -39,6 +39,7 @@ def cold(monkeypatch):
     monkeypatch.setattr(ahead, "grow_tree", SimpleNamespace(signatures=[]))
     monkeypatch.setattr(ahead, "search", SimpleNamespace(signatures=[]))
     monkeypatch.setattr(ahead, "best_split", SimpleNamespace(compile=lambda types: None))
+    monkeypatch.setattr(ahead, "order_vectors", SimpleNamespace(compile=lambda types: None))
     monkeypatch.setattr(ahead, "is_cached", lambda kernel: False)
     monkeypatch.setattr(ahead, "thread_count", lambda n_jobs: 2)
     monkeypatch.setattr(ahead, "_start", start)
@@ -311,23 +312,37 @@ class TypesAlone(CompilerBase):
         return [passes]
 
 
-def test_this_process_compiles_what_the_helper_asks_for():
-    """What `grow_tree` gives to `best_split` is what `split_types` says: change them together."""
-    ahead.grow_tiny()
-    typed = numba.njit(pipeline_class=TypesAlone, error_model="numpy")(ahead.grow_tree.py_func)
-    asked = []
-    original = type(ahead.best_split).compile
+def asked_types(callee, caller, types):
+    """Return the types with which one kernel calls another, if it is given ``types`` itself."""
+    typed = numba.njit(pipeline_class=TypesAlone, error_model="numpy")(caller.py_func)
+    asked, original = [], type(callee).compile
 
     def note(kernel, types):
-        asked.append(tuple(types)) if kernel is ahead.best_split else None
+        asked.append(tuple(types)) if kernel is callee else None
         return original(kernel, types)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(ahead.best_split), "compile", note)
-        for types in ahead.grow_tree.signatures:  # one, unless other tests have called it in their own way
-            with pytest.raises(AttributeError):  # there is no code at the end
-                typed.compile(types)
+        patch.setattr(type(callee), "compile", note)
+        with pytest.raises(AttributeError):  # there is no code at the end
+            typed.compile(types)
+    return asked
+
+
+def test_this_process_compiles_what_the_helper_asks_for():
+    """What `grow_tree` gives to `best_split` is what `split_types` says: change them together."""
+    ahead.grow_tiny()
+    # one signature, unless other tests have called it in their own way
+    asked = [t for types in ahead.grow_tree.signatures for t in asked_types(ahead.best_split, ahead.grow_tree, types)]
     assert ahead.split_types() in asked
+
+
+def test_this_process_compiles_what_the_helper_of_shared_trees_asks_for():
+    """What the search for shared splits gives to `order_vectors` is what `order_types` says: change them together."""
+    ahead.grow_tiny_shared()
+    block = shared_search._search_block
+    of_block = [t for types in ahead.search.signatures for t in asked_types(block, ahead.search, types)]
+    asked = [t for types in of_block for t in asked_types(ahead.order_vectors, block, types)]
+    assert ahead.order_types() in asked
 
 
 def test_the_tiny_tree_is_a_tree():

@@ -35,7 +35,9 @@ from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.grower import grow_tree
 from seqboost.trees.growing import TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.shared_cells import Units
 from seqboost.trees.shared_growing import SharedGrower
+from seqboost.trees.shared_ordering import order_vectors
 from seqboost.trees.shared_search import search
 from seqboost.trees.space import Space, context_space
 from seqboost.trees.splitting import best_split
@@ -111,6 +113,17 @@ def split_types() -> tuple[numba.types.Type, ...]:
     return tuple(numba.typeof(argument) for argument in arguments)
 
 
+def order_types() -> tuple[numba.types.Type, ...]:
+    """Return the types with which the search for shared splits calls ``order_vectors``."""
+    grower = SharedGrower(*_tiny_problem())
+    sums, scratch = grower.buffers.sums, grower.buffers.scratch.get()
+    vector = np.zeros(2)
+    arguments = (
+        sums.cells[0], sums.counts[0], 0, 0, 0, scratch.base, Units(vector, vector, vector, vector), 1.0, scratch.axes
+    )  # fmt: skip
+    return tuple(numba.typeof(argument) for argument in arguments)
+
+
 def compile_beside(n_threads: int, *, shared: bool = False) -> bool:
     """Have the kernels of one kind of trees compiled if they are not cached; return whether a helper works on them.
 
@@ -128,9 +141,9 @@ def compile_beside(n_threads: int, *, shared: bool = False) -> bool:
         except Exception:  # no processes on this platform, none left, forbidden: then without
             return False
         atexit.register(_stop)
-        if not shared:
-            with suppress(Exception):  # then the helper compiles it as well
-                cast("Any", best_split).compile(split_types())
+        ours, types = (order_vectors, order_types) if shared else (best_split, split_types)
+        with suppress(Exception):  # then the helper compiles it as well
+            cast("Any", ours).compile(types())
         return True
 
 

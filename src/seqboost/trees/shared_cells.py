@@ -27,7 +27,17 @@ from numpy.typing import NDArray
 from seqboost._jit import inner_slicing, jit, reassociating, run_tasks
 from seqboost.trees.space import Space
 
-__all__ = ["Units", "draw_labels", "label_cells", "sum_contexts", "sum_row_contexts", "sum_rows"]
+__all__ = [
+    "Units",
+    "add_to",
+    "copy_to",
+    "draw_labels",
+    "label_cells",
+    "set_zero",
+    "sum_contexts",
+    "sum_row_contexts",
+    "sum_rows",
+]
 
 SUM_BITS = 30
 LARGEST = 1e300  # λ in units of curvature must stay finite
@@ -185,6 +195,25 @@ def add_to(
         total[w] += vector[w]
 
 
+@inner_slicing
+def copy_to(
+    vector: NDArray[np.int32],  # IN (2 * n_labels,)
+    copy: NDArray[np.int32],  # OUT (2 * n_labels,)
+) -> None:
+    """Write one vector over another; numba's own ``copy[:] = vector`` takes seconds to compile."""
+    for w in range(copy.size):
+        copy[w] = vector[w]
+
+
+@inner_slicing
+def set_zero(
+    vector: NDArray[np.int32],  # OUT (n,)
+) -> None:
+    """Write zeros."""
+    for w in range(vector.size):
+        vector[w] = 0
+
+
 @jit
 def sum_rows(
     vectors: NDArray[np.int32],  # IN (n_rows, 2 * n_labels)
@@ -195,7 +224,7 @@ def sum_rows(
     total: NDArray[np.int32],  # OUT (2 * n_labels,)
 ) -> None:
     """Sum the vectors of a node's rows."""
-    total[:] = 0
+    set_zero(total)
     for p in range(first, last):
         add_to(vectors[rows[p] if by_row else p - first], total)
 
@@ -216,7 +245,7 @@ def sum_row_contexts(
     for p in range(first, last):
         i = rows[p]
         total = vectors[i if by_row else p - origin]
-        total[:] = 0
+        set_zero(total)
         j = space.row_type[i]
         base = space.base[j]
         for c in range(space.n_contexts_of[j]):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from seqboost._jit import inlined, inner_slicing
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.shared_cells import add_to
+from seqboost.trees.shared_cells import add_to, set_zero
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["add_rows", "block_tasks", "feature_blocks", "remove_rows", "subtract_child"]
@@ -156,9 +156,11 @@ def add_rows(
     counts: NDArray[np.int32],  # OUT (n_cells,)
 ) -> None:
     """Make the histogram of a node, for the features of a block."""
-    counts[block[FIRST_CELL] : block[LAST_CELL]] = 0
+    for cell in range(block[FIRST_CELL], block[LAST_CELL]):
+        counts[cell] = 0
     if block[SORT] == DENSE:
-        sums[block[FIRST_CELL] : block[LAST_CELL], :] = 0
+        for cell in range(np.uint64(block[FIRST_CELL]), np.uint64(block[LAST_CELL])):
+            set_zero(sums[cell])
         _add_dense(dense, block, rows, first, last, vectors, by_row, sums, counts)
         return
     first_slot, last_slot = sparse.slot_start[block[FIRST]], sparse.slot_start[block[LAST]]

@@ -17,7 +17,7 @@ from seqboost.trees.criterion import BOUNDARY_LEFT, FROM_TOP, MISSING_LEFT, Limi
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY
-from seqboost.trees.shared_cells import Units
+from seqboost.trees.shared_cells import Units, set_zero
 from seqboost.trees.shared_histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT, add_rows, remove_rows, subtract_child
 from seqboost.trees.shared_ordering import order_vectors
 from seqboost.trees.shared_splitting import (
@@ -165,7 +165,7 @@ def _search_block(
             n_flags = int64(2 * BOUNDARY_LEFT if counts[missing + 1] > 0 else BOUNDARY_LEFT)
         else:
             n = lay_slots(node, limits, cells, counts, start, n_cells, sparse.absent_rank[f], scratch)
-        scratch.base[:] = 0
+        set_zero(scratch.base)
         is_alone = alone and ordered
         best, cut, best_flags = max(finds.gain[number, q], limits.min_gain, SMALLEST_GAIN), int64(-1), int64(0)
         while flags < n_flags and n > 0:
@@ -188,7 +188,8 @@ def _search_block(
         if cut >= 0:
             left = finds.left[number, q]
             finds.gain[number, q], finds.kind[number, q], finds.feature[number, q] = best, kind, feature
-            left[: 256 if kind == DENSE else n_cells] = False
+            for v in range(256 if kind == DENSE else n_cells):
+                left[v] = False
             if ordered:
                 _write_categories(cut, n, best_flags == FROM_TOP, alone, scratch.axes.order, left)
             else:

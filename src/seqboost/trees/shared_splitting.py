@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from seqboost._jit import inner_slicing, reassociating
 from seqboost.trees.criterion import BOUNDARY_LEFT, MISSING_LEFT, Limits
 from seqboost.trees.integers import int64
-from seqboost.trees.shared_cells import Units, add_to
+from seqboost.trees.shared_cells import Units, add_to, copy_to, set_zero
 from seqboost.trees.shared_ordering import Axes
 from seqboost.trees.space import Space
 
@@ -127,11 +127,11 @@ def scan_line(
     """Return gain and end of the best prefix of the line (or place of the best value of it); −1: none beats."""
     line, left = scratch.axes.order, scratch.left
     best, end = to_beat, int64(-1)
-    left[:] = scratch.base
+    copy_to(scratch.base, left)
     for r in range(n):
         v = line[n - 1 - r if from_top else r]
         if alone and r > 0:
-            left[:] = scratch.base
+            copy_to(scratch.base, left)
         add_to(scratch.absent if v == ABSENT else sums[start + max(v, 0)], left)
         if min(scratch.n_left[r], scratch.n_right[r]) >= limits.min_samples_leaf:
             gain = split_gain(left, node.total, units, limits.l2_regularization) - node.gain
@@ -179,7 +179,7 @@ def lay_slots(
         line[0] = 0
         return int64(1)
     absent = scratch.absent
-    absent[:] = node.total
+    copy_to(node.total, absent)
     n = int64(0)
     for s in range(n_slots + 1):
         if s == absent_rank:
@@ -203,7 +203,7 @@ def start_side(
     base: NDArray[np.int32],  # OUT (2 * n_labels,)
 ) -> int:
     """Put missing values and the boundary on the left side, as far as flags say; return their positions."""
-    base[:] = 0
+    set_zero(base)
     n = int64(0)
     for special in range(2):
         if flags & (MISSING_LEFT if special == 0 else BOUNDARY_LEFT):
@@ -248,9 +248,11 @@ def sum_labels(
     scratch: Scratch,  # OUT lag_sums, lag_counts, present
 ) -> None:
     """Sum the node's contexts by their label at a lag."""
-    scratch.lag_sums[:, :] = 0
-    scratch.lag_counts[:] = 0
-    scratch.present[:, :] = 0
+    set_zero(scratch.lag_counts)
+    for v in range(scratch.lag_counts.size):
+        set_zero(scratch.lag_sums[v])
+        for j in range(scratch.present.shape[1]):
+            scratch.present[v, j] = 0
     for e in range(mask.size):
         if mask[e]:
             v = space.lag_label[lag, e]
