@@ -8,14 +8,11 @@ extended contexts, w weights of sequences, v weights of classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
 from seqboost.chain import (
-    ContextSpace,
     Potentials,
     factored_chunks,
     pair_sums_chunk,
@@ -25,6 +22,7 @@ from seqboost.chain import (
 from seqboost.exceptions import ParameterError
 from seqboost.objectives import checks
 from seqboost.objectives.cells import add_observed, subtract_expected
+from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, cell_bound, count_cells, count_table, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
@@ -34,7 +32,7 @@ from seqboost.objectives.paths import observed_contexts, score_cells
 __all__ = ["Likelihood"]
 
 
-class Likelihood:
+class Likelihood(ChainObjective):
     """Log-likelihood of the observed labels under the chain.
 
     Buffers are allocated once: what ``derivatives`` returns is overwritten by its next call.
@@ -95,38 +93,14 @@ class Likelihood:
     array([-0.5,  0.5], dtype=float32)
     """
 
-    def __init__(
-        self,
-        labels: NDArray[np.int32],
-        offsets: NDArray[np.int64],
-        *,
-        n_labels: int,
-        order: int,
-        joint: bool,
-        sequence_weights: NDArray[np.float64] | None = None,
-        class_weights: NDArray[np.float64] | None = None,
-        curvature: str = "mixing",
-        end: NDArray[np.float64] | None = None,
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self._space = ContextSpace(n_labels, order)
-        self._labels = np.ascontiguousarray(labels, dtype=np.int32)
-        self._offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self._curvature = checks.curvature_code(curvature)
-        self._end = np.zeros(n_labels) if end is None else np.ascontiguousarray(end, dtype=np.float64)
-        self._classes = classes
-        checks.check_labels(self._labels, self._offsets, n_labels)
-        weights = checks.sequence_weights(sequence_weights, len(self._offsets) - 1)
-        self._offset = checks.class_offset(class_weights, n_labels)
-        self._n_slots = self._space.n_contexts if joint else 1
-        self.has_table = not joint and self._space.n_contexts > 1
+    def _prepare(self, weights: NDArray[np.float64]) -> None:
         observed = np.append(0, np.cumsum(self._labels >= 0))
         self.n_observed: NDArray[np.int64] = np.diff(observed[self._offsets])
         self._complete = self.n_observed == np.diff(self._offsets)
         # A sequence without a single observed label says nothing: Δ = P − P = 0.
         self._weights = np.where(self.n_observed > 0, weights, 0.0)
-        has_table = self.has_table
-        self._chunks = factored_chunks(self._offsets, n_labels) if has_table else sequence_chunks(self._offsets)
+        n_labels, offsets = self._space.n_labels, self._offsets
+        self._chunks = factored_chunks(offsets, n_labels) if self.has_table else sequence_chunks(offsets)
         self._allocate()
 
     def _allocate(self) -> None:

@@ -35,16 +35,15 @@ is the same at all positions is one of the steps that it covers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
-from seqboost.chain import ContextSpace, Potentials, sequence_chunks
+from seqboost.chain import Potentials, sequence_chunks
 from seqboost.exceptions import ParameterError
 from seqboost.objectives import checks
 from seqboost.objectives.blankets import find_blankets
+from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.conditionals import VALUES, Found, Sums, Targets, differentiate, fill_observed, nothing_found
 from seqboost.objectives.curvature import COUNT, MIXING, cell_bound, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
@@ -54,7 +53,7 @@ from seqboost.objectives.paths import observed_contexts, score_cells
 __all__ = ["PseudoLikelihood"]
 
 
-class PseudoLikelihood:
+class PseudoLikelihood(ChainObjective):
     """Log of the probabilities of the observed labels, each given all the others.
 
     The face of :class:`~seqboost.objectives.Likelihood`, at a fraction of its cost: a law over K labels at each
@@ -119,31 +118,7 @@ class PseudoLikelihood:
            [ 1. , -0.5]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        labels: NDArray[np.int32],
-        offsets: NDArray[np.int64],
-        *,
-        n_labels: int,
-        order: int,
-        joint: bool,
-        sequence_weights: NDArray[np.float64] | None = None,
-        class_weights: NDArray[np.float64] | None = None,
-        curvature: str = "mixing",
-        end: NDArray[np.float64] | None = None,
-        classes: Sequence[object] | None = None,
-    ) -> None:
-        self._space = ContextSpace(n_labels, order)
-        self._labels = np.ascontiguousarray(labels, dtype=np.int32)
-        self._offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self._curvature = checks.curvature_code(curvature)
-        self._end = np.zeros(n_labels) if end is None else np.ascontiguousarray(end, dtype=np.float64)
-        self._classes = classes
-        checks.check_labels(self._labels, self._offsets, n_labels)
-        weights = checks.sequence_weights(sequence_weights, len(self._offsets) - 1)
-        self._offset = checks.class_offset(class_weights, n_labels)
-        self._n_slots = self._space.n_contexts if joint else 1
-        self.has_table = not joint and self._space.n_contexts > 1
+    def _prepare(self, weights: NDArray[np.float64]) -> None:
         self._blankets = find_blankets(self._labels, self._offsets, self._space, self._n_slots)
         self._first_scored = np.searchsorted(self._blankets.rows, self._offsets)
         self.n_observed: NDArray[np.int64] = np.diff(self._first_scored)

@@ -1,0 +1,48 @@
+"""What objectives on a chain of labels have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.chain import ContextSpace
+from seqboost.objectives import checks
+
+__all__ = ["ChainObjective"]
+
+
+class ChainObjective:
+    """Labels, sequences, weights and the shape of scores, checked; parameters as in ``Likelihood``."""
+
+    def __init__(
+        self,
+        labels: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        *,
+        n_labels: int,
+        order: int,
+        joint: bool,
+        sequence_weights: NDArray[np.float64] | None = None,
+        class_weights: NDArray[np.float64] | None = None,
+        curvature: str = "mixing",
+        end: NDArray[np.float64] | None = None,
+        classes: Sequence[object] | None = None,
+    ) -> None:
+        self._space = ContextSpace(n_labels, order)
+        self._labels = np.ascontiguousarray(labels, dtype=np.int32)
+        self._offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self._curvature = checks.curvature_code(curvature)
+        self._end = np.zeros(n_labels) if end is None else np.ascontiguousarray(end, dtype=np.float64)
+        self._classes = classes
+        checks.check_labels(self._labels, self._offsets, n_labels)
+        weights = checks.sequence_weights(sequence_weights, len(self._offsets) - 1)
+        self._offset = checks.class_offset(class_weights, n_labels)
+        self._n_slots = self._space.n_contexts if joint else 1
+        self.has_table = not joint and self._space.n_contexts > 1
+        self._prepare(weights)
+
+    def _prepare(self, weights: NDArray[np.float64]) -> None:
+        """Take the weights of sequences, and make what stays the same from round to round."""
+        raise NotImplementedError
