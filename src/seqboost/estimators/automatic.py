@@ -1,10 +1,9 @@
 """What "auto" comes to for parameters that the data decide.
 
 ``window="auto"``
-    As many neighbours as bring the window to about 40 features, at most 6 on each side, at least 1 for up to 40
-    columns: one or two columns of symbols need their neighbours, a hundred columns say enough by themselves. More than
-    three columns of categories are the neighbours already, as a rule (the letters before and after), and sparse columns
-    are taken where they are.
+    As many neighbours as bring the window to about 100 features, at most 6 on each side: a few columns need their
+    neighbours, a hundred say enough by themselves. More than three columns of categories are the neighbours already, as
+    a rule (the letters before and after), and sparse columns are taken where they are.
 ``trees="auto"``
     One tree for all labels from 3 labels on; a tree per label for 2, or if the sampler needs trees that have a label of
     their own.
@@ -32,7 +31,7 @@ __all__ = ["AUTOMATIC", "kept", "resolved"]
 
 AUTOMATIC = ("window", "trees", "init")
 
-WINDOW_FEATURES = 40  # that a window of dense columns is meant to have
+WINDOW_FEATURES = 100  # that a window of dense columns is meant to have
 WIDEST = 6  # positions on each side
 MOST_SYMBOLS = 3  # columns of categories that are given neighbours
 SHARED_LABELS = 3  # one tree for all from so many labels on
@@ -58,8 +57,7 @@ def _window(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) 
     n_columns, longest = len(batch.schema.columns), int(np.diff(batch.offsets).max())
     if n_columns == 0 or len(batch.categories) > MOST_SYMBOLS:
         return 0
-    side = max(round((WINDOW_FEATURES / n_columns - 1) / 2), int(n_columns <= WINDOW_FEATURES))
-    side = min(side, WIDEST, longest - 1)
+    side = min(max(round((WINDOW_FEATURES / n_columns - 1) / 2), 0), WIDEST, longest - 1)
     return side if batch.sparse is None else {"*": side, SPARSE_KEY: 0}
 
 
