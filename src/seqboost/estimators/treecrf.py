@@ -123,8 +123,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     window : "auto", int, tuple, list or dict, default="auto"
         Which positions around t a tree may look at: ``w`` means −w … w, ``(l, r)`` means −l … r, a list holds the
         offsets themselves, and a dict has one of these for each column (``"*"`` for all others). Auto: as many on each
-        side as make about 100 features of the columns, at most 6; none for sparse columns, nor where there are more than
-        three columns of categories.
+        side as make about 100 features of the columns, at most 6; none for sparse columns, nor where there are more
+        than three columns of categories.
     order : int, default=1
         How many labels back a label depends on.
     contexts : {"all", "seen"}, default="all"
