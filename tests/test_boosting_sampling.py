@@ -348,3 +348,13 @@ def test_scores_of_rows_outside_the_sample_are_the_models(sampling, trees, forms
 def test_absurd_samplers(make, message):
     with pytest.raises(ParameterError, match=message):
         make()
+
+
+def test_levels_of_tiny_gradients_stay_in_their_array():
+    gradient = np.full((1, 50, 1), 1e-38, dtype=np.float32)
+    gradient[0, :25] = 5e-39
+    sums = np.zeros(drawing.N_LEVELS + 10)
+    largest = drawing.trimming_levels(gradient, 50, sums[: drawing.N_LEVELS])
+    assert largest == pytest.approx(1e-38)
+    assert np.flatnonzero(sums).max() == drawing.N_LEVELS - 1
+    assert sums.sum() == pytest.approx(gradient.sum(dtype=float))

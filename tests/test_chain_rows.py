@@ -53,6 +53,34 @@ def few(monkeypatch, p, labels=None):
         return run(p, labels)
 
 
+@pytest.mark.parametrize("cost", [10, 47, 50, 56, 62, 90])
+def test_rare_transitions_that_are_needed(monkeypatch, cost):
+    """The labels are all but certain, and a transition between them is all but forbidden."""
+    n_labels = 40
+    table = np.zeros((n_labels + 1, n_labels))
+    table[1:, 0] = -cost
+    table[2] -= 40
+    scores = np.zeros((n_labels, 3, 1), dtype=np.float32)
+    scores[1, 0] = scores[0, 1] = 300
+    p = Potentials(scores, table, np.array([0, 3]), order=1)
+    found, expected = run(p), few(monkeypatch, p)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-7)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-6)
+    sums = [pair_sums(p, messages, np.ones((2, 3))) for *_, messages in (found, expected)]
+    np.testing.assert_allclose(sums[0][0], sums[1][0], atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [1e-30, 1e30])
+def test_weights_of_any_size(monkeypatch, weight):
+    rng = np.random.default_rng(0)
+    scores = (10 * rng.normal(size=(40, 50, 1))).astype(np.float32)
+    p = Potentials(scores, 8 * rng.normal(size=(41, 40)), np.array([0, 20, 50]), order=1)
+    weights = np.full((2, 50), weight) * [[1.0], [9.0]]
+    sums = [pair_sums(p, answer[-1], weights) / weight for answer in (run(p), few(monkeypatch, p))]
+    np.testing.assert_allclose(sums[0][0], sums[1][0], atol=1e-4)
+    assert np.isfinite(sums[0]).all()
+
+
 @pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("case", [*CASES, "masked", "huge_masked", "forbidden_masked"])
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 4])

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import io
 from contextlib import redirect_stderr
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from treecrf_data import all_equal, chains, small
 
 from seqboost import TreeCRF
-from seqboost.estimators import treecrf
+from seqboost.boosting.linear import DEFAULT_PLAN
+from seqboost.estimators import training, treecrf
 from seqboost.exceptions import ParameterError
 
 X, Y = chains(60, seed=4)
 STOPPED = {"max_iter": 60, "early_stopping": True, "n_iter_no_change": 4, "learning_rate": 1.0, "random_state": 0}
 
 
-@pytest.mark.parametrize("more", [{}, {"trees": "per_label"}, {"init": "linear"}, {"n_bags": 2}, {"sampling": "goss"}])
+@pytest.mark.parametrize("more", [{}, {"trees": "per_label"}, {"n_bags": 2}, {"sampling": "goss"}])
 def test_the_model_is_that_of_all_sequences(more):
     model = small(**STOPPED, **more).fit(X, Y)
     n = model.best_iteration_
@@ -71,6 +73,51 @@ def test_warm_starts_keep_their_held_out_sequences():
     assert all_equal(warm.predict_proba(X), small(**STOPPED, refit=False).fit(X, Y).predict_proba(X))
     with pytest.raises(ParameterError, match="refit=True trains on the held-out sequences as well.*use refit=False"):
         small(**STOPPED, warm_start=True, refit=True).fit(X, Y)
+
+
+def test_a_warm_start_after_a_refit_needs_other_sequences(tmp_path):
+    first = small(**STOPPED).fit(X, Y)
+    first.save(tmp_path / "model")
+    for model in (first, TreeCRF.load(tmp_path / "model")):
+        model.set_params(warm_start=True, max_iter=80)
+        with pytest.raises(ParameterError, match="trained again on the sequences.*give X_val and y_val"):
+            model.fit(X, Y)
+    given = chains(9, seed=8)
+    first.fit(X, Y, X_val=given[0], y_val=given[1])
+    assert first.set_params(early_stopping=False, max_iter=90).fit(X, Y).n_iter_ == 90
+
+
+def test_the_linear_start_goes_the_way_that_was_found(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = [np.repeat(rng.integers(2, size=30), 10) for _ in range(10)]
+    X = [[{"word": f"w{rng.integers(400)}", "size": label + rng.normal()} for label in labels] for labels in y]
+    plans, original = [], training.linear_start
+
+    def note(task, seed, plan):
+        found = original(task, seed, plan)
+        plans.append((plan, found.plan))
+        return found
+
+    monkeypatch.setattr(training, "linear_start", note)
+    model = TreeCRF(max_iter=5, random_state=0).fit(X, y)
+    assert model.init_ == "linear"
+    assert plans[0][0] is None
+    assert plans[0][1] not in (None, DEFAULT_PLAN)
+    assert plans[1] == (plans[0][1], plans[0][1])
+
+
+def test_a_second_training_that_fails_is_left(monkeypatch):
+    part = small(**STOPPED, refit=False).fit(X, Y)
+    original = training.train
+
+    def stubborn(*args, plan=None, **kwargs):
+        found = original(*args, **kwargs)
+        return found if args[1] is not None else replace(found, best_iteration=0)
+
+    monkeypatch.setattr(training, "train", stubborn)
+    model = small(**STOPPED).fit(X, Y)
+    assert all_equal(model.predict_proba(X), part.predict_proba(X))
+    assert model.best_iteration_ == part.best_iteration_
 
 
 def test_other_values_are_refused():

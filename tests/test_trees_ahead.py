@@ -64,6 +64,14 @@ def test_a_helper_for_the_kind_of_trees_at_hand(cold, monkeypatch):
     assert kinds == ["per_label", "shared"]
 
 
+def test_a_helper_of_the_other_kind_is_not_waited_for(cold):
+    for shared in (True, False):
+        assert ahead.compile_beside(2, shared=shared)
+    assert len(cold) == 2
+    assert cold[0].returncode is not None
+    assert ahead._helper is cold[1]
+
+
 def test_one_helper_for_all_fits(cold):
     assert ahead.compile_beside(2)
     assert ahead.compile_beside(2)

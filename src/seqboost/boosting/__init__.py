@@ -4,7 +4,7 @@ from seqboost.boosting.columns import tree_columns
 from seqboost.boosting.directions import ConjugateEnsemble
 from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
-from seqboost.boosting.linear import LinearTask, linear_start
+from seqboost.boosting.linear import LinearStart, LinearTask, Plan, linear_start
 from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
 from seqboost.boosting.sharing import SharedTreeFitter
@@ -25,7 +25,9 @@ __all__ = [
     "History",
     "Kept",
     "LineSearch",
+    "LinearStart",
     "LinearTask",
+    "Plan",
     "Progress",
     "SafeStep",
     "Sampler",

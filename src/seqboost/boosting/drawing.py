@@ -258,13 +258,12 @@ def trimming_levels(
     sums[:] = 0.0
     if largest == 0:
         return 0.0
-    scale = np.float32((N_LEVELS - 1) / float(largest))
     for k in range(gradient.shape[0]):
         for i in range(n_fitted):
             for c in range(gradient.shape[2]):
                 size = abs(gradient[k, i, c])
-                level = int64(size * scale)
-                sums[level if level < N_LEVELS else N_LEVELS - 1] += float(size)
+                level = int64(float(size) / float(largest) * (N_LEVELS - 1))  # a quotient: 1 / largest may be infinite
+                sums[level] += float(size)
     return float(largest)
 
 

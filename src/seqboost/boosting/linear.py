@@ -16,7 +16,7 @@ On S2 (text-like, additive) the best step has 89 % of the held-out labels right,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from seqboost.features import LinearColumns, LinearGradient, LinearRows, LinearWeights
 from seqboost.objectives import Likelihood
 
-__all__ = ["Climb", "LinearProblem", "LinearTask", "Plan", "climb", "linear_start", "search"]
+__all__ = ["Climb", "LinearProblem", "LinearStart", "LinearTask", "Plan", "climb", "linear_start", "search"]
 
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01)
 """λ to choose from, strong to weak; the first one that is no better than the one before ends the search."""
@@ -275,7 +275,15 @@ def follow(problem: LinearProblem, plan: Plan) -> NDArray[np.float64]:
     return here.theta
 
 
-def linear_start(task: LinearTask, seed: int) -> tuple[LinearWeights, NDArray[np.float64]]:
+class LinearStart(NamedTuple):
+    """A linear chain to start from: its weights, its table (A_0 + A), and the way it was found."""
+
+    weights: LinearWeights
+    table: NDArray[np.float64]
+    plan: Plan
+
+
+def linear_start(task: LinearTask, seed: int, plan: Plan | None = None) -> LinearStart:
     """Fit the linear chain that boosting starts from.
 
     λ and the number of steps are those that suit the validation sequences best. Without validation sequences, a tenth
@@ -288,19 +296,20 @@ def linear_start(task: LinearTask, seed: int) -> tuple[LinearWeights, NDArray[np
         What to fit to.
     seed : int
         Of the sequences held out.
+    plan : tuple of pairs, optional
+        The steps to take, if they are known from an earlier start.
 
     Returns
     -------
-    weights : LinearWeights
-    table : ndarray of float64, shape (E, K)
-        A_0 + A.
+    LinearStart
     """
     problem = LinearProblem(task)
     with threadpool_limits(limits=1, user_api="blas"):  # its sums over several threads would depend on their number
-        if task.has_validation:
-            theta, _ = search(problem)
-        elif task.n_training < MIN_SEQUENCES:
-            theta = follow(problem, DEFAULT_PLAN)
+        if plan is None and task.has_validation:
+            theta, plan = search(problem)
         else:
-            theta = follow(problem, search(LinearProblem(task.divided(seed)))[1])
-    return problem.weights(theta), problem.table(theta)
+            if plan is None:
+                few = task.n_training < MIN_SEQUENCES
+                plan = DEFAULT_PLAN if few else search(LinearProblem(task.divided(seed)))[1]
+            theta = follow(problem, plan)
+    return LinearStart(problem.weights(theta), problem.table(theta), plan)

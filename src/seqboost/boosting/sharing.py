@@ -30,7 +30,7 @@ class SharedTreeFitter(TreeFitter):
     ) -> list[Sample]:
         """Draw the one sample of a round, whose derivatives are (n_labels, n_rows, n_contexts).
 
-        A sampler sees a position's cells of all labels side by side, like contexts, and no label.
+        A sampler sees the cells of all labels, and none that the tree is for.
         """
         return [sampler.draw(derivatives.gradient, derivatives.hessian, -1, examples, seeds[0])]
 

@@ -11,7 +11,8 @@ makes these loops as fast as a library's matrix product, and their sums are take
 threads.  There is one exponential for each position and label, none for pairs.
 
 Single precision is enough, for nothing is ever subtracted: what is lost below 1e-38 of the largest is at most 1e-15 of
-any b_t(c) >= ``SMALLEST_ROW``.  A sequence with a smaller one is *lost* here, and done again by the way of few labels.
+any b_t(c) >= ``SMALLEST_ROW`` of the largest, where that is >= ``SMALLEST_SCALE``.  A sequence with a smaller one is
+*lost* here, and done again by the way of few labels.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ __all__ = ["backward_rows", "forward_rows", "padded", "rows_to_cells", "unary_ro
 
 SMALLEST_ROW = 1e-20
 """Sequences in which some b_t(c) is smaller than this, relative to the largest of its position, are lost."""
+
+SMALLEST_SCALE = 1e-15
+"""Nor may the largest b_t(c) of a position be smaller: h_t(c) w_t(k), at most one over both, must be a float."""
 
 BLOCK = 32
 """Positions that are turned from label-major to rows, or back, together."""
@@ -179,6 +183,7 @@ def backward_rows(
                     b = before[row + U(c)] * unit
                     before[row + U(c)] = b
                     short += np.int32(b < least[c])
+                short += np.int32(scale < np.float32(SMALLEST_SCALE))
             else:
                 for k in range(width):
                     scale += start[k] * after[row + U(k)]

@@ -252,13 +252,14 @@ def _add_products(
     sizes: tuple[int, int],  # IN K, P
     rows: NDArray[np.int64],  # IN (n,), at most SUMMED
     mean_weight: NDArray[np.float64],  # IN (n,)
+    unit: float,  # what the weights are taken times, so that the largest is 1: they may be beyond floats of 32 bits
     ratio: NDArray[np.float64],  # IN (n,) the same for each ALIKE
     before: NDArray[np.float32],  # IN (n * P,) h_t
     after: NDArray[np.float32],  # IN (n * P,) w_t
     block: NDArray[np.float32],  # SCRATCH (SUMMED * P,)
     factors: NDArray[np.float32],  # SCRATCH (SUMMED,)
     sums: NDArray[np.float32],  # SCRATCH (3 * P,)
-    products: NDArray[np.float64],  # INOUT (2 * K * P,) += sum_t mean_weight h_t(c) w_t(k); then the same times ratio
+    products: NDArray[np.float64],  # INOUT (2 * K * P,) += sum_t unit mean_weight h_t(c) w_t(k); the same times ratio
 ) -> None:
     """Add the products of a few positions, eight at a time."""
     n_labels, width = sizes
@@ -272,7 +273,7 @@ def _add_products(
         factors[U(i)] = 0.0
     for c in range(n_labels):
         for i in range(n):
-            factors[U(i)] = np.float32(mean_weight[i]) * before[U(rows[i] * width + c)]
+            factors[U(i)] = np.float32(mean_weight[i] * unit) * before[U(rows[i] * width + c)]
         for k in range(3 * width):
             sums[U(k)] = 0.0
         for i in range(0, n_whole, ALIKE):
@@ -340,10 +341,14 @@ def row_sums(
     block, sums = work[: SUMMED * width], work[SUMMED * width : (SUMMED + 3) * width]
     factors = work[(SUMMED + 3) * width :]
     products[:] = 0.0
+    largest = 0.0
+    for i in range(rows.size):
+        largest = max(largest, mean_weight[i])
+    unit = 1.0 / largest if largest > 0.0 else 0.0
     for first in range(0, rows.size, SUMMED):
         last = min(first + SUMMED, rows.size)
         _add_products(
-            sizes, rows[first:last], mean_weight[first:last], ratio[first:last], before, after,
+            sizes, rows[first:last], mean_weight[first:last], unit, ratio[first:last], before, after,
             block, factors, sums, products,
         )  # fmt: skip
     for i in range(rows.size):
@@ -352,8 +357,8 @@ def row_sums(
     for c in range(n_labels):
         for k in range(n_labels):
             cell, at = U(c * n_labels + k), U(c * width + k)
-            mean[cell] += weights[cell] * products[at]
-            variance[cell] += weights[cell] * products[U(n_labels * width) + at]
+            mean[cell] += largest * weights[cell] * products[at]
+            variance[cell] += largest * weights[cell] * products[U(n_labels * width) + at]
 
 
 @jit

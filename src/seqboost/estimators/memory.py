@@ -68,6 +68,8 @@ class FitMemory:
         The binned rows.
     shared : bool
         Whether one tree is grown for all labels.
+    n_bags : int
+        Trees of each label in a round, whose partitions live until all of them are added.
     """
 
     n_rows: int
@@ -78,6 +80,7 @@ class FitMemory:
     n_threads: int
     data_bytes: int
     shared: bool = False
+    n_bags: int = 1
 
     def total(self, *, joint: bool) -> int:
         """Return an estimate of the bytes that a fit allocates."""
@@ -98,7 +101,7 @@ class FitMemory:
 
     def _growers(self, slots: int) -> int:
         """Return the bytes of trees of single labels: partitions, and a grower for each thread."""
-        partitions = self.n_rows * self.n_labels * 4 * min(slots, 4)
+        partitions = self.n_rows * self.n_labels * 4 * min(slots, 4) * self.n_bags
         return partitions + min(self.n_threads, self.n_labels) * (
             16 * self.n_cells * self.max_leaf_nodes + self.n_rows * (8 * slots + 12 * min(slots, 4) + 8)
         )
@@ -109,7 +112,8 @@ class FitMemory:
         vector = 8 * n_deciding
         n_kept = histogram_slots(self.n_cells, n_deciding, self.max_leaf_nodes)
         kept = n_kept * (self.n_cells * (vector + 4) + (extended * vector if slots > 1 else 0))
-        return kept + self.n_rows * (vector * (slots + 2 if slots > 1 else 1) + 2 * slots + 8 * min(slots, 4))
+        of_row = vector * (slots + 2 if slots > 1 else 1) + 2 * slots * self.n_bags + 8 * min(slots, 4)
+        return kept + self.n_rows * of_row
 
     def prefers_joint(self) -> bool:
         """Tell what ``potentials="auto"`` means: joint for few labels that fit comfortably."""

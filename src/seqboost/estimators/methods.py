@@ -41,6 +41,7 @@ from seqboost.objectives import Likelihood, PseudoLikelihood
 __all__ = [
     "check_refit",
     "check_sampling",
+    "check_still_held_out",
     "ensemble_maker",
     "objective_class",
     "sampler_of",
@@ -100,6 +101,16 @@ def check_refit(parameters: Mapping[str, Any]) -> None:
         raise ParameterError(
             "refit=True trains on the held-out sequences as well, so that warm_start=True could not be stopped by them "
             "any more; use refit=False (or 'auto'), or warm_start=False"
+        )
+
+
+def check_still_held_out(refitted: bool) -> None:
+    """Raise ParameterError if a warm start is to be stopped by sequences that the model was trained on."""
+    if refitted:
+        raise ParameterError(
+            "the last fit trained again on the sequences it had held out (refit), so they cannot stop a warm start; "
+            "give X_val and y_val, or set early_stopping=False, or make the first fit with warm_start=True (or "
+            "refit=False)"
         )
 
 

@@ -40,6 +40,7 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
         "schema": estimator._schema.to_json(),
         "history": {name: _with_null(values) for name, values in trained.history.to_dict().items()},
         "best_iteration": trained.best_iteration,
+        "refitted": trained.refitted,
         "seed": estimator._seed,
         "classes": _plain_classes(classes),
         "classes_dtype": classes.dtype.str if classes.dtype != object else "object",
@@ -80,7 +81,8 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
         history = History(np.ones(1, dtype=bool), np.ones(1), **past)
         if len(estimator.classes_) != model.forest.n_labels:
             raise ValueError(f"{len(estimator.classes_)} labels have names, but {model.forest.n_labels} have trees")
-        estimator._set_trained(Trained(model, history, int(document["best_iteration"])))
+        refitted = bool(document.get("refitted", False))
+        estimator._set_trained(Trained(model, history, int(document["best_iteration"]), refitted=refitted))
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, ModelFileError):
             raise

@@ -16,7 +16,9 @@ from seqboost.boosting import (
     Callback,
     Examples,
     History,
+    LinearStart,
     LinearTask,
+    Plan,
     SharedTreeFitter,
     Stopping,
     TreeFitter,
@@ -124,17 +126,26 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What training gives: the model, how it went, and the number of rounds kept."""
+    """What training gives: the model, how it went, and the number of rounds kept.
+
+    ``plan`` is the way to its linear start; ``refitted``: it was trained again on sequences that had been held out.
+    """
 
     model: FrozenModel
     history: History
     best_iteration: int
+    plan: Plan | None = None
+    refitted: bool = False
 
 
 def train(
-    training: Labelled, validation: Labelled | None, settings: Settings, earlier: Trained | None = None
+    training: Labelled,
+    validation: Labelled | None,
+    settings: Settings,
+    earlier: Trained | None = None,
+    plan: Plan | None = None,
 ) -> Trained:
-    """Bin, boost and freeze; with ``earlier``, go on from its model."""
+    """Bin, boost and freeze; with ``earlier``, go on from its model, with ``plan`` take the way to a linear start."""
     compile_beside(settings.n_threads, shared=settings["trees"] == "shared")
     binner = earlier.model.binner if earlier else _fit_binner(training.batch, settings)
     binned, labels = binner.transform(training.batch, n_threads=settings.n_threads), training.labels
@@ -164,7 +175,7 @@ def train(
                 columns, rows, labels, weights, len(training.weights), table, space.order, end, settings.class_weights,
                 settings.n_threads,
             )  # fmt: skip
-            linear, table = _linear_start(linear_task, (training, validation), settings)
+            linear, table, plan = _linear_start(linear_task, (training, validation), settings, plan)
             scores += linear.scores(rows, settings.n_threads)
     data = _Positions(labels, binned.offsets, space, joint, contexts, training.batch.n_rows)
     n_opening = settings["pseudo_likelihood_rounds"]
@@ -195,17 +206,22 @@ def train(
         raise
     forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
     forest = forest.extend(ensemble.kept(kept.n_rounds - n_earlier))
-    return Trained(FrozenModel(binner, forest, kept.table, end, space.order, contexts, linear), history, kept.n_rounds)
+    model = FrozenModel(binner, forest, kept.table, end, space.order, contexts, linear)
+    return Trained(model, history, kept.n_rounds, plan)
 
 
 def train_again(trained: Trained, training: Labelled, settings: Settings, callbacks: Sequence[Callback]) -> Trained:
     """Train on all sequences, held-out ones included, for as many rounds as were best; the history stays that of then.
 
-    More rounds would suit more data, but by little: 10 % more of them change nothing in cross-validation.
+    More rounds would suit more data, but by little: 10 % more of them change nothing in cross-validation. Should no
+    step help before they are done, which takes absurd steps, the model stays as it is.
     """
     parameters = {**settings.parameters, "max_iter": trained.best_iteration}
-    again = train(training, None, replace(settings, parameters=parameters, stopping=None, callbacks=callbacks))
-    return replace(again, history=trained.history)
+    settings = replace(settings, parameters=parameters, stopping=None, callbacks=callbacks)
+    again = train(training, None, settings, plan=trained.plan)
+    if again.best_iteration < trained.best_iteration:
+        return trained
+    return replace(again, history=trained.history, refitted=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,11 +282,11 @@ def _linear_rows(
 
 
 def _linear_start(
-    task: LinearTask, parts: tuple[Labelled, Labelled | None], settings: Settings
-) -> tuple[LinearWeights, NDArray[np.float64]]:
+    task: LinearTask, parts: tuple[Labelled, Labelled | None], settings: Settings, plan: Plan | None
+) -> LinearStart:
     """Fit the linear part; labels that break a forbidden transition are named by the user's numbers."""
     try:
-        return linear_start(task, settings.seed)
+        return linear_start(task, settings.seed, plan)
     except InputError:
         for part in parts:
             if part is not None:
@@ -339,6 +355,7 @@ def _choose_potentials(
     memory = FitMemory(
         binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
         binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads), settings["trees"] == "shared",
+        settings["n_bags"],
     )  # fmt: skip
     if contexts is not None:
         memory.check(joint=False)

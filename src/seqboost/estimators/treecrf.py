@@ -16,7 +16,7 @@ from seqboost.boosting.callbacks import evaluations
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.automatic import AUTOMATIC, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
-from seqboost.estimators.methods import check_refit, check_sampling, sampling_rule
+from seqboost.estimators.methods import check_refit, check_sampling, check_still_held_out, sampling_rule
 from seqboost.estimators.parameters import (
     check_parameters,
     check_unchanged,
@@ -393,6 +393,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 self._lasting = {name: parameters[name] for name in LASTING}
             weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
             watched, validation = self._divided(training, X_val, y_val, sample_weight_val, self._seed)
+            if is_warm and watched is not training:
+                check_still_held_out(self._trained.refitted)
             default = Stopping(self.n_iter_no_change, self.tol) if self.early_stopping is not False else None
             stopping = stopping_rule(callbacks, validation is not None, default)
             with compile_notice(self.verbose), progress_bar(parameters["max_iter"], self.verbose) as bars:
@@ -401,7 +403,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                     [*bars, *callbacks, *hooks],
                 )  # fmt: skip
                 trained = train(watched, validation, settings, self._trained if is_warm else None)
-            if self._refits(training, held_out=watched is not training, n_rounds=trained.best_iteration):
+            if self._refits(training, held_out=watched is not training):
                 with progress_bar(trained.best_iteration, self.verbose) as bars:
                     trained = train_again(trained, training, settings, bars)
             self._set_trained(trained)
@@ -409,10 +411,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 warnings.warn(NO_ROUNDS, stacklevel=2)
         return self
 
-    def _refits(self, training: Labelled, *, held_out: bool, n_rounds: int) -> bool:
+    def _refits(self, training: Labelled, *, held_out: bool) -> bool:
         """Tell whether to train again on all sequences."""
         few = self.refit == "auto" and not self.warm_start and training.batch.n_rows <= REFIT_POSITIONS
-        return held_out and n_rounds > 0 and (self.refit is True or few)
+        return held_out and (self.refit is True or few)
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any, is_warm: bool) -> Labelled:
         """Read X and y through the door; learn columns and labels, or hold them to those of the earlier fit."""

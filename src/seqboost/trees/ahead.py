@@ -44,11 +44,12 @@ from seqboost.trees.splitting import best_split
 
 __all__ = ["compile_beside", "grow_tiny", "grow_tiny_shared", "split_types", "wait"]
 
-LONGEST_WAIT = 120.0  # seconds; on a quiet machine a helper needs 11
+LONGEST_WAIT = 120.0  # seconds; on a quiet machine a helper needs 11, of shared trees 17
 
 PER_LABEL, SHARED = "per_label", "shared"
 
 _helper: subprocess.Popen[bytes] | None = None
+_kind = PER_LABEL  # of trees whose kernels the helper compiles
 _lock = threading.Lock()
 
 
@@ -129,15 +130,17 @@ def compile_beside(n_threads: int, *, shared: bool = False) -> bool:
 
     Nothing happens for ``n_threads=1``: who asks for one job gets one process.
     """
-    global _helper
+    global _helper, _kind
     with _lock:
         kernel = search if shared else grow_tree
         if n_threads == 1 or not _may_help(kernel) or is_cached(kernel) is not False:
             return False
-        if _helper is not None:
+        kind = SHARED if shared else PER_LABEL
+        if _helper is not None and _kind == kind:
             return True  # the fit of another thread began it, or one that failed before it came to trees
+        _stop()
         try:
-            _helper = _start(SHARED if shared else PER_LABEL)
+            _helper, _kind = _start(kind), kind
         except Exception:  # no processes on this platform, none left, forbidden: then without
             return False
         atexit.register(_stop)
