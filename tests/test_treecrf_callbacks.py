@@ -17,6 +17,8 @@ from seqboost import TreeCRF
 from seqboost.callbacks import early_stopping, log_evaluation, record_evaluation
 from seqboost.exceptions import ParameterError
 
+pytestmark = pytest.mark.filterwarnings("ignore:TreeCRF keeps no round")  # noise stops at once
+
 X, Y = chains()
 NOISE = chains(n=6, seed=5)[0], [list(reversed(labels)) for labels in chains(n=6, seed=6)[1]]
 NOISE = NOISE[0], [(labels * 8)[: len(rows)] for rows, labels in zip(*NOISE, strict=True)]

@@ -276,6 +276,7 @@ def test_labels_that_break_a_rule_are_named_as_the_user_counts(early_stopping):
         small(transitions=allowed).fit(["uvw"] * 2, [["a", "a", "b"], ["b", None, "a"]])
 
 
+@pytest.mark.filterwarnings("ignore:TreeCRF keeps no round")
 def test_what_held_out_sequences_show_is_seen():
     for seed in range(6):
         X_few, y_few = chains(8, n_labels=4, seed=seed)
@@ -301,7 +302,7 @@ def test_a_labelling_that_is_impossible_cannot_be_predicted_away():
 )  # fmt: skip
 def test_a_fit_that_would_not_fit_is_refused(parameters, available, remedy, monkeypatch):
     X_wide, y_wide = chains(n_labels=8, lengths=(3, 8))
-    model = small(n_jobs=1, max_leaf_nodes=2, max_bins=2).fit(X, Y)
+    model = small(n_jobs=1, max_leaf_nodes=2, max_bins=2, window=0, trees="per_label").fit(X, Y)
     before = model.predict_proba(X)
     monkeypatch.setattr(memory, "available_bytes", lambda: available)
     with pytest.raises(MemoryLimitError, match=rf"fit would need about .* GiB for \d+ positions.*; {remedy}"):
@@ -312,7 +313,8 @@ def test_a_fit_that_would_not_fit_is_refused(parameters, available, remedy, monk
 def test_auto_turns_to_factored_when_memory_is_short(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 60_000)
     X_wide, y_wide = chains(n_labels=8, lengths=(3, 8))
-    assert small(n_jobs=1, max_leaf_nodes=2, max_bins=2).fit(X_wide, y_wide).potentials_ == "factored"
+    model = small(n_jobs=1, max_leaf_nodes=2, max_bins=2, window=0, trees="per_label")
+    assert model.fit(X_wide, y_wide).potentials_ == "factored"
 
 
 def test_a_high_order_of_many_labels_is_refused_before_it_is_allocated():

@@ -207,6 +207,7 @@ def test_early_stopping_keeps_the_best_round():
         assert all_equal(other.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.filterwarnings("ignore:TreeCRF keeps no round")
 @BOTH
 def test_validation_sequences_do_not_influence_the_trees(potentials):
     X, y = chains(15)

@@ -87,7 +87,6 @@ def test_a_warm_start_after_a_refit_needs_other_sequences(tmp_path):
     assert first.set_params(early_stopping=False, max_iter=90).fit(X, Y).n_iter_ == 90
 
 
-@pytest.mark.filterwarnings("ignore:TreeCRF keeps no round")
 def test_the_linear_start_goes_the_way_that_was_found(monkeypatch):
     rng = np.random.default_rng(0)
     y = [np.repeat(rng.integers(2, size=30), 10) for _ in range(10)]

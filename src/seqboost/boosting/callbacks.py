@@ -37,9 +37,9 @@ def early_stopping(stopping_rounds: int, min_delta: float = 0.0) -> Stopping:
     --------
     >>> from seqboost import TreeCRF
     >>> from seqboost.callbacks import early_stopping
-    >>> words, kinds = ["banana", "tomato", "panama"] * 9, ["010101", "010101", "010101"] * 9
+    >>> words, vowels = ["strength", "queue", "aorta", "banana"] * 9, ["00010000", "01111", "11001", "010101"] * 9
     >>> model = TreeCRF(max_iter=50, min_samples_leaf=1)
-    >>> model.fit(words, kinds, eval_set=[(["coca"], ["0110"])], callbacks=[early_stopping(3)]).n_iter_ < 50
+    >>> model.fit(words, vowels, eval_set=[(["tomato"], ["010001"])], callbacks=[early_stopping(3)]).n_iter_ < 50
     True
     """
     if not _is_whole(stopping_rounds) or stopping_rounds < 1:

@@ -39,8 +39,8 @@ __all__ = ["TreeCRF"]
 REFIT_POSITIONS = 50_000  # refit="auto": a tenth more than so many hardly changes a model
 NO_ROUNDS = (
     "TreeCRF keeps no round of boosting: none raised the log-likelihood of the held-out sequences (or of the training "
-    "sequences, without any held out), so labels are predicted from their transitions alone, or from the linear start. "
-    "Check that y belongs to X; try a lower learning_rate or a larger window."
+    "sequences, without any held out), so labels are predicted from their transitions alone. Check that y belongs to X; "
+    "try a lower learning_rate or a larger window."
 )
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
@@ -407,7 +407,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 with progress_bar(trained.best_iteration, self.verbose) as bars:
                     trained = train_again(trained, training, settings, bars)
             self._set_trained(trained)
-            if trained.best_iteration == 0:
+            if trained.best_iteration == 0 and self.init_ == "labels":
                 warnings.warn(NO_ROUNDS, stacklevel=2)
         return self
 
