@@ -295,13 +295,13 @@ def test_a_labelling_that_is_impossible_cannot_be_predicted_away():
 
 @pytest.mark.parametrize(
     ("parameters", "available", "remedy"),
-    [({"potentials": "joint"}, 60_000, r"potentials='factored' would need about"),
+    [({"potentials": "joint"}, 200_000, r"potentials='factored' would need about"),
      ({"potentials": "factored", "order": 3}, 20_000, "use a lower order"),
      ({"potentials": "factored"}, 2000, "train on fewer sequences, or lower max_bins or max_leaf_nodes"),
      ({"potentials": "auto"}, 2000, "train on fewer sequences, or lower max_bins or max_leaf_nodes")],
 )  # fmt: skip
 def test_a_fit_that_would_not_fit_is_refused(parameters, available, remedy, monkeypatch):
-    X_wide, y_wide = chains(n_labels=8, lengths=(3, 8))
+    X_wide, y_wide = chains(40, n_labels=8, lengths=(3, 8))
     model = small(n_jobs=1, max_leaf_nodes=2, max_bins=2, window=0, trees="per_label").fit(X, Y)
     before = model.predict_proba(X)
     monkeypatch.setattr(memory, "available_bytes", lambda: available)
@@ -311,8 +311,8 @@ def test_a_fit_that_would_not_fit_is_refused(parameters, available, remedy, monk
 
 
 def test_auto_turns_to_factored_when_memory_is_short(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 60_000)
-    X_wide, y_wide = chains(n_labels=8, lengths=(3, 8))
+    monkeypatch.setattr(memory, "available_bytes", lambda: 200_000)
+    X_wide, y_wide = chains(40, n_labels=8, lengths=(3, 8))
     model = small(n_jobs=1, max_leaf_nodes=2, max_bins=2, window=0, trees="per_label")
     assert model.fit(X_wide, y_wide).potentials_ == "factored"
 

@@ -39,8 +39,8 @@ __all__ = ["TreeCRF"]
 REFIT_POSITIONS = 50_000  # refit="auto": a tenth more than so many hardly changes a model
 NO_ROUNDS = (
     "TreeCRF keeps no round of boosting: none raised the log-likelihood of the held-out sequences (or of the training "
-    "sequences, without any held out), so labels are predicted from their transitions alone. Check that y belongs to X; "
-    "try a lower learning_rate or a larger window."
+    "sequences, without any held out), so labels are predicted from their transitions alone. Check that y belongs to "
+    "X; try a lower learning_rate or a larger window."
 )
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
