@@ -144,7 +144,8 @@ def training(name: str, rounds: int) -> list[dict[str, Any]]:
     ):  # fmt: skip
         model = TreeCRF(
             potentials="factored", curvature=curvature, step=step, learning_rate=rate, max_iter=rounds,
-            early_stopping=False, random_state=0, l2_regularization=10.0,
+            early_stopping=False, random_state=0, l2_regularization=10.0, window=0, trees="per_label",
+            min_samples_leaf=10,
         ).fit(split.X_train, split.y_train)  # fmt: skip
         scores = np.array(model.history_["train_score"])
         row = {

@@ -33,7 +33,7 @@ METHODS = ("labels", "linear", "crfsuite")
 PENALTIES = {"S2": (0.03, 0.1, 0.3, 1.0), "conll2000": (0.3, 1.0), "ncbi_disease": (0.03, 0.1, 0.3, 1.0)}
 SETTINGS: dict[str, dict[str, Any]] = {
     "labels": {"learning_rate": 1.0, "l2_regularization": 1.0, "n_iter_no_change": 5},
-    "linear": {},
+    "linear": {"learning_rate": 0.5},
 }
 MAX_ITER = {"S2": 60, "conll2000": 60, "ncbi_disease": 100}
 """Rounds after a linear start, as many as patience allows for: a round on conll2000 takes seconds."""
@@ -64,7 +64,10 @@ def tree_crf(name: str, init: str, split: Split, features: tuple[list[Any], list
     X_train, X_test = (split.X_train, split.X_test) if name == "S2" else indicator_rows(*features)[:2]
     decoding = "viterbi" if name in ATTRIBUTES else "posterior"
     max_iter = MAX_ITER[name] if init == "linear" else 150
-    model = TreeCRF(init=init, random_state=0, decoding=decoding, max_iter=max_iter, **SETTINGS[init])
+    model = TreeCRF(
+        init=init, trees="per_label", min_samples_leaf=10, refit=False, random_state=0, decoding=decoding,
+        max_iter=max_iter, **SETTINGS[init],
+    )  # fmt: skip
     start = time.perf_counter()
     model.fit(X_train, split.y_train)
     seconds, rounds = time.perf_counter() - start, model.best_iteration_

@@ -53,7 +53,7 @@ def main() -> None:
 
         model = TreeCRF(
             window=WINDOW, max_iter=N_ROUNDS, max_leaf_nodes=N_LEAVES, potentials="joint", early_stopping=False,
-            n_jobs=1, random_state=0,
+            trees="per_label", n_jobs=1, random_state=0,
         ).fit(X, y)  # fmt: skip
         many = X * REPEAT
         n_rows = sum(map(len, many))

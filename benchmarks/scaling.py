@@ -33,7 +33,7 @@ def seconds(sweep: str, size: int) -> float:
     def make(max_iter: int) -> TreeCRF:
         return TreeCRF(
             window=values["window"], order=values["order"], potentials=values["potentials"], max_iter=max_iter,
-            max_leaf_nodes=31, early_stopping=False, n_jobs=1, random_state=0,
+            max_leaf_nodes=31, trees="per_label", early_stopping=False, n_jobs=1, random_state=0,
         )  # fmt: skip
 
     return round_seconds(make, X, y, (2, 7), repeats=3)

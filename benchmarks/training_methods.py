@@ -29,9 +29,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "CG": {**PAPER, "direction": "conjugate"},
     "CG+LS": {**PAPER, "direction": "conjugate", "step": "line_search"},
     "Newton": {"curvature": "newton", "step": "fixed", "learning_rate": 0.1},
-    "mixing": {},
-    "mixing, GOSS": {"sampling": "goss"},
-    "mixing, 5 bags": {"n_bags": 5},
+    "mixing": {"learning_rate": 0.5},
+    "mixing, GOSS": {"learning_rate": 0.5, "sampling": "goss"},
+    "mixing, 5 bags": {"learning_rate": 0.5, "n_bags": 5},
 }
 WINDOWS = {"protein": 5, "hyphen": 0, "stress": 6}
 
@@ -41,7 +41,8 @@ def curves(split: Split, window: int, settings: dict[str, Any], rounds: int) -> 
     from seqboost import TreeCRF
 
     model = TreeCRF(
-        window=window, potentials="joint", random_state=0, max_iter=rounds, n_iter_no_change=rounds, **settings
+        window=window, potentials="joint", trees="per_label", min_samples_leaf=10, random_state=0, max_iter=rounds,
+        n_iter_no_change=rounds, **settings,
     )
     watched = {"X_val": split.X_test, "y_val": split.y_test}
     model.set_params(max_iter=1).fit(split.X_train, split.y_train, **watched)  # compiles, so that times are times
