@@ -7,7 +7,7 @@ change to the defaults with the best accuracy in cross-validation on training se
 LightGBM gets windows and a chain of labels decoded by Viterbi or by posterior (the one that held-out sequences prefer),
 CRFsuite indicators of a window, numbers cut at quantiles. Recordings are held out whole, and all folds are scored
 together; p-values are McNemar's. What a method predicts is kept (in ``SEQBOOST_CACHE``), so that methods can be run
-one at a time.
+one at a time; ``--methods ""`` only writes the table.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     arguments = parser.parse_args()
     for name in arguments.only.split(","):
-        for method in arguments.methods.split(","):
+        for method in filter(None, arguments.methods.split(",")):
             keep(method, name)
         found = {m: json.loads(kept(m, name).read_text(encoding="utf-8")) for m in METHODS if kept(m, name).exists()}
         truth = [y for split in load(name) for y in split.y_test]
