@@ -42,13 +42,15 @@ def variants(common: dict[str, Any], *changes: dict[str, Any]) -> tuple[dict[str
 
 
 STRONG = {"l2_regularization": 200.0, "min_samples_leaf": 200, "max_features": 0.2, "max_leaf_nodes": 16}
+LARGE = {"max_leaf_nodes": 63, "l2_regularization": 30.0}
+ORDERS = ({"order": 1}, {"order": 2})
 NUMERIC = (0, 2, 5)
 TASKS: dict[str, Task] = {
     "protein": Task(
         variants({"window": 5}, {}, {"l2_regularization": 30.0}, STRONG, {**STRONG, "n_bags": 4}), (5,), crfsuite=(5,)
     ),
     "stress": Task(variants({"window": 6}, {}, {"order": 2}, {"max_features": 0.3}), (6,), crfsuite=(6,)),
-    "hyphen": Task(({},), (0,), crfsuite=(0,)),
+    "hyphen": Task(variants({}, {}, *({**LARGE, **order} for order in ORDERS)), (0,), crfsuite=(0,)),
     "nettalk": Task(({"window": 6, "max_iter": 300},), (6,), 60, (3,), (0.1,)),
     "conll2000": Task(({"decoding": "viterbi", "max_iter": 20},), crfsuite=(0,), penalties=(1.0,), spans=True),
     "rfid_activity": Task(({"window": 5},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
