@@ -27,7 +27,10 @@ def words_right(found: list[np.ndarray], truth: list[np.ndarray]) -> float:
 def measure(order: int, contexts: str, max_iter: int) -> dict[str, Any]:
     """Train on 1,000 words, predict 1,000 others."""
     data = nettalk()[0]
-    settings = {"window": 6, "potentials": "factored", "order": order, "contexts": contexts}
+    settings: dict[str, Any] = {
+        "window": 6, "potentials": "factored", "order": order, "contexts": contexts, "trees": "per_label",
+        "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False,
+    }  # fmt: skip
     TreeCRF(**settings, max_iter=1, n_jobs=2).fit(data.X_train[:50], data.y_train[:50])  # compiles
     model = TreeCRF(**settings, max_iter=max_iter, random_state=0, n_jobs=2)
     began = time.perf_counter()

@@ -16,7 +16,9 @@ import numpy as np
 import report
 from data import load
 
-COMMON = {"window": 6, "potentials": "factored", "random_state": 0}
+COMMON: dict[str, Any] = {
+    "window": 6, "potentials": "factored", "trees": "per_label", "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False, "random_state": 0,
+}  # fmt: skip
 WAYS: dict[str, dict[str, Any]] = {
     "shared trees": {"trees": "shared"},
     "shared trees, 63 leaves": {"trees": "shared", "max_leaf_nodes": 63},
@@ -33,7 +35,7 @@ def main() -> None:
     rows = []
     for way, settings in WAYS.items():
         start = time.perf_counter()
-        model = TreeCRF(**COMMON, **settings).fit(split.X_train, split.y_train)
+        model = TreeCRF(**{**COMMON, **settings}).fit(split.X_train, split.y_train)
         seconds = time.perf_counter() - start
         right = [np.asarray(p) == y for p, y in zip(model.predict(split.X_test), split.y_test, strict=True)]
         paths = model.set_params(decoding="viterbi").predict(split.X_test)

@@ -22,7 +22,10 @@ import report
 from data import load
 
 KINDS = ("per_label", "shared")
-SETTINGS: dict[str, Any] = {"window": 6, "potentials": "factored", "random_state": 0, "n_jobs": 2}
+SETTINGS: dict[str, Any] = {
+    "window": 6, "potentials": "factored", "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False, "max_iter": 300,
+    "random_state": 0, "n_jobs": 2,
+}  # fmt: skip
 
 
 PARTS = ("round", "trees", "chain")
@@ -73,7 +76,7 @@ def rounds(X: Any, y: Any, repeats: int, n_rounds: int = 12) -> dict[str, dict[s
         for kind in KINDS:
             ends: list[np.ndarray] = []
             with timed_parts() as seconds:
-                model = TreeCRF(trees=kind, max_iter=n_rounds, early_stopping=False, **SETTINGS)
+                model = TreeCRF(**{**SETTINGS, "trees": kind, "max_iter": n_rounds, "early_stopping": False})
                 model.fit(X, y, callbacks=[lambda _, ends=ends: ends.append(clocks())])
             # the first rounds load the kernels, and the chain is asked once before the first round
             found[kind]["round"].append(np.diff(ends, axis=0)[1:])

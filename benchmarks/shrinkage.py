@@ -27,6 +27,7 @@ ROUTES = {
 }
 WINDOWS = {"protein": 5, "hyphen": 0, "stress": 6}
 ROUNDS = 150
+COMMON: dict[str, Any] = {"trees": "per_label", "learning_rate": 0.5, "min_samples_leaf": 10, "random_state": 0}
 
 
 def chosen(name: str, X: list[Any], y: list[np.ndarray], route: list[dict[str, Any]]) -> dict[str, Any]:
@@ -39,8 +40,7 @@ def chosen(name: str, X: list[Any], y: list[np.ndarray], route: list[dict[str, A
         curves = []
         for kept, held in GroupKFold(4, shuffle=True, random_state=0).split(X, groups=groups):
             model = TreeCRF(
-                window=WINDOWS[name], trees="per_label", random_state=0, max_iter=ROUNDS, n_iter_no_change=ROUNDS,
-                **settings,
+                **COMMON, window=WINDOWS[name], max_iter=ROUNDS, n_iter_no_change=ROUNDS, **settings
             )
             X_val, y_val = [X[i] for i in held], [y[i] for i in held]
             model.fit([X[i] for i in kept], [y[i] for i in kept], X_val=X_val, y_val=y_val)
@@ -68,7 +68,7 @@ def main() -> None:
         fitted = {}
         for route, options in ROUTES.items():
             settings = chosen(name, split.X_train, split.y_train, options)
-            model = TreeCRF(window=WINDOWS[name], trees="per_label", random_state=0, early_stopping=False, **settings)
+            model = TreeCRF(**COMMON, window=WINDOWS[name], early_stopping=False, **settings)
             fitted[route] = model.fit(split.X_train, split.y_train), settings
         for decoding in ("posterior", "viterbi"):
             labels = {
