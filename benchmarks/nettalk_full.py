@@ -17,7 +17,8 @@ import report
 from data import load
 
 COMMON: dict[str, Any] = {
-    "window": 6, "potentials": "factored", "trees": "per_label", "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False, "random_state": 0,
+    "window": 6, "potentials": "factored", "trees": "per_label",
+    "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False, "random_state": 0,
 }  # fmt: skip
 WAYS: dict[str, dict[str, Any]] = {
     "shared trees": {"trees": "shared"},

@@ -23,8 +23,8 @@ from data import load
 
 KINDS = ("per_label", "shared")
 SETTINGS: dict[str, Any] = {
-    "window": 6, "potentials": "factored", "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False, "max_iter": 300,
-    "random_state": 0, "n_jobs": 2,
+    "window": 6, "potentials": "factored", "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False,
+    "max_iter": 300, "random_state": 0, "n_jobs": 2,
 }  # fmt: skip
 
 
