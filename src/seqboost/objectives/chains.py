@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +14,7 @@ from seqboost.objectives import checks
 __all__ = ["ChainObjective"]
 
 
-class ChainObjective:
+class ChainObjective(ABC):
     """Labels, sequences, weights and the shape of scores, checked; parameters as in ``Likelihood``."""
 
     def __init__(
@@ -43,6 +44,6 @@ class ChainObjective:
         self.has_table = not joint and self._space.n_contexts > 1
         self._prepare(weights)
 
+    @abstractmethod
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         """Take the weights of sequences, and make what stays the same from round to round."""
-        raise NotImplementedError
