@@ -34,7 +34,7 @@ WINDOWS = {  # of LightGBM, of CRFsuite
 }  # fmt: skip
 FEW_ROUNDS = {"nettalk": 60, "S2": 60, "conll2000": 60, "ncbi_disease": 60, "letters": 60}
 PENALTIES = {"S2": (0.1,), "S3": (1.0,), "nettalk": (0.1,), "conll2000": (1.0,), "ncbi_disease": (0.3,)}
-"""Not searched here, for it takes many minutes: linear_start.py found those of S2 and ncbi_disease, others are plain."""
+"""Not searched here, which takes many minutes: linear_start.py found those of S2 and ncbi_disease."""
 
 SPAN_SETS = tuple(ATTRIBUTES)
 
