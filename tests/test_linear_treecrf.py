@@ -60,6 +60,8 @@ FORMS = {
 def test_training_scores_are_those_of_prediction(form, order, potentials, tmp_path, monkeypatch):
     X, y = FORMS[form]()
     grown = []
+    own = lambda task, weights, plan, seed: weights.scores(task.rows)  # noqa: E731
+    monkeypatch.setattr(training, "cross_scores", own)
     monkeypatch.setattr(
         training, "boost", lambda task, ensemble, *rest: grown.append(ensemble) or boost(task, ensemble, *rest)
     )
@@ -107,7 +109,7 @@ def test_best_iteration_zero_is_the_linear_chain():
     X = [rng.normal(size=(6, 2)) for _ in range(40)]
     noise = [rng.normal(size=6) for _ in X]
     y = [(x[:, 0] + 0.7 * e > 0).astype(int) for x, e in zip(X, noise, strict=True)]
-    model = linear(max_iter=30, early_stopping=True, n_iter_no_change=3, learning_rate=5.0, l2_regularization=0.0)
+    model = linear(max_iter=30, early_stopping=True, n_iter_no_change=3, learning_rate=50.0, l2_regularization=0.0)
     model.fit(X, y)
     assert model.best_iteration_ == 0
     assert model._trained.model.forest.n_trees == 0
@@ -128,6 +130,14 @@ def test_warm_start_goes_on_from_the_linear_part(tmp_path):
     assert warm._trained.model.linear is part
     with pytest.raises(ParameterError, match="'init' parameter of TreeCRF was 'linear' in the last fit"):
         warm.set_params(init="labels").fit(X, y)
+
+
+def test_warm_start_on_other_sequences_begins_with_the_scores_of_the_model(monkeypatch):
+    X, y = words(60)
+    warm = linear(max_iter=3, warm_start=True).fit(X[:30], y[:30])
+    monkeypatch.setattr(training, "cross_scores", None)
+    warm.set_params(max_iter=6).fit(X[30:], y[30:])
+    assert warm.n_iter_ == 6
 
 
 def test_unknown_categories_and_new_sparse_values_at_prediction():

@@ -15,7 +15,7 @@ On S2 (text-like, additive) the best step has 89 % of the held-out labels right,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,18 @@ from threadpoolctl import threadpool_limits
 from seqboost.features import LinearColumns, LinearGradient, LinearRows, LinearWeights
 from seqboost.objectives import Likelihood
 
-__all__ = ["Climb", "LinearProblem", "LinearStart", "LinearTask", "Plan", "climb", "linear_start", "search"]
+__all__ = [
+    "MIN_SEQUENCES",
+    "Climb",
+    "LinearProblem",
+    "LinearStart",
+    "LinearTask",
+    "Plan",
+    "climb",
+    "follow",
+    "linear_start",
+    "search",
+]
 
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01)
 """λ to choose from, strong to weak; the first one that is no better than the one before ends the search."""
@@ -94,11 +105,13 @@ class LinearTask:
         n_held = max(1, round(HELD_OUT * self.n_training))
         order = np.random.default_rng(seed).permutation(self.n_training)
         sequences = np.concatenate([np.sort(order[n_held:]), np.sort(order[:n_held])])
+        return self.rearranged(sequences, self.n_training - n_held)[0]
+
+    def rearranged(self, sequences: NDArray[np.intp], n_training: int) -> tuple[LinearTask, NDArray[np.int64]]:
+        """Return the task of some sequences, the first of them for training, and the rows they come from."""
         rows, taken = self.rows.take(sequences)
-        return LinearTask(
-            self.columns, rows, self.labels[taken], self.weights[sequences], self.n_training - n_held, self.table,
-            self.order, self.end, self.class_weights, self.n_threads,
-        )  # fmt: skip
+        labels, weights = self.labels[taken], self.weights[sequences]
+        return replace(self, rows=rows, labels=labels, weights=weights, n_training=n_training), taken
 
 
 class LinearProblem:

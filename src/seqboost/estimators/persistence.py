@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.boosting import History
+from seqboost.boosting import History, LinearFit
 from seqboost.estimators.training import Trained
 from seqboost.exceptions import InputError, InputTypeError, ModelFileError
 from seqboost.model import FrozenModel, read_model, write_model
@@ -41,6 +41,7 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
         "history": {name: _with_null(values) for name, values in trained.history.to_dict().items()},
         "best_iteration": trained.best_iteration,
         "refitted": trained.refitted,
+        "linear_fit": trained.linear_fit and [trained.linear_fit.plan, trained.linear_fit.digest],
         "seed": estimator._seed,
         "classes": _plain_classes(classes),
         "classes_dtype": classes.dtype.str if classes.dtype != object else "object",
@@ -82,7 +83,8 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
         if len(estimator.classes_) != model.forest.n_labels:
             raise ValueError(f"{len(estimator.classes_)} labels have names, but {model.forest.n_labels} have trees")
         refitted = bool(document.get("refitted", False))
-        estimator._set_trained(Trained(model, history, int(document["best_iteration"]), refitted=refitted))
+        linear_fit = _linear_fit(document.get("linear_fit"))
+        estimator._set_trained(Trained(model, history, int(document["best_iteration"]), linear_fit, refitted))
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -96,6 +98,14 @@ def _completed(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a file, and what was meant where it has none."""
     unnamed = {name: value for name, value in EARLIER.items() if name not in parameters}
     return {name: _revived(value) for name, value in parameters.items()} | unnamed
+
+
+def _linear_fit(stored: list[Any] | None) -> LinearFit | None:
+    """Return the way to a linear start; None if there is none, or the file is older."""
+    if stored is None:
+        return None
+    plan, checksum = stored
+    return LinearFit(tuple((float(penalty), int(n_steps)) for penalty, n_steps in plan), int(checksum))
 
 
 def _with_null(values: list[float]) -> list[float | None]:

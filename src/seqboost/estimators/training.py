@@ -16,18 +16,21 @@ from seqboost.boosting import (
     Callback,
     Examples,
     History,
+    LinearFit,
     LinearStart,
     LinearTask,
-    Plan,
     SharedTreeFitter,
     Stopping,
     TreeFitter,
     boost,
+    cross_scores,
+    digest,
     extended_contexts,
     label_table,
     linear_start,
     tree_columns,
 )
+from seqboost.boosting.linear import Plan
 from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.methods import ensemble_maker, objective_class, sampler_of, step_of
@@ -35,7 +38,7 @@ from seqboost.estimators.seen import SeenStart, seen_bytes, seen_start, uses_see
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner, LinearColumns, LinearRows, LinearWeights
-from seqboost.model import Forest, FrozenModel
+from seqboost.model import Forest, FrozenModel, forest_scores
 from seqboost.objectives import Likelihood, Objective, PseudoLikelihood, SeenLikelihood
 from seqboost.objectives.forbidden import find_forbidden
 from seqboost.objectives.paths import observed_contexts
@@ -128,13 +131,13 @@ class Settings:
 class Trained:
     """What training gives: the model, how it went, and the number of rounds kept.
 
-    ``plan`` is the way to its linear start; ``refitted``: it was trained again on sequences that had been held out.
+    ``linear_fit`` is the way to its linear start; ``refitted``: it was trained again, with what had been held out.
     """
 
     model: FrozenModel
     history: History
     best_iteration: int
-    plan: Plan | None = None
+    linear_fit: LinearFit | None = None
     refitted: bool = False
 
 
@@ -143,9 +146,9 @@ def train(
     validation: Labelled | None,
     settings: Settings,
     earlier: Trained | None = None,
-    plan: Plan | None = None,
+    linear_fit: LinearFit | None = None,
 ) -> Trained:
-    """Bin, boost and freeze; with ``earlier``, go on from its model, with ``plan`` take the way to a linear start."""
+    """Bin, boost and freeze; with ``earlier``, go on from its model; with ``linear_fit``, on its way to a start."""
     compile_beside(settings.n_threads, shared=settings["trees"] == "shared")
     binner = earlier.model.binner if earlier else _fit_binner(training.batch, settings)
     binned, labels = binner.transform(training.batch, n_threads=settings.n_threads), training.labels
@@ -160,23 +163,28 @@ def train(
     joint = _choose_potentials(binned, settings, earlier, contexts)
     space = ContextSpace(len(settings.classes), settings["order"])
     linear = earlier.model.linear if earlier else None
-    columns, rows = _linear_rows(training, validation, binner, settings, linear)
+    everything = (labels, binned.offsets)
+    table, end = _start(training, space, settings, everything) if seen is None else (seen.table, seen.end)
+    linear_task = None
+    if linear is not None or settings["init"] == "linear":
+        columns = linear.columns if linear is not None else LinearColumns.fit(training.batch, binner)
+        linear_task = LinearTask(
+            columns, _linear_rows(columns, training, validation), labels, weights, len(training.weights), table,
+            space.order, end, settings.class_weights, settings.n_threads,
+        )  # fmt: skip
     if earlier:
-        table, end = earlier.model.table, earlier.model.end
-        scores = earlier.model.scored(binned, settings.n_threads, rows).scores
+        table, end, linear_fit = earlier.model.table, earlier.model.end, earlier.linear_fit
+        start = _resumed_scores(linear_task, linear, linear_fit, settings)
+        scores = forest_scores(earlier.model.forest, binned, settings.n_threads, start=start)
         history = _resumed(earlier, is_training, weights)
     else:
-        everything = (labels, binned.offsets)
-        table, end = _start(training, space, settings, everything) if seen is None else (seen.table, seen.end)
         scores = np.zeros((space.n_labels, binned.n_rows, space.n_contexts if joint else 1), dtype=np.float32)
         history = History(is_training, weights)
-        if columns is not None and rows is not None:
-            linear_task = LinearTask(
-                columns, rows, labels, weights, len(training.weights), table, space.order, end, settings.class_weights,
-                settings.n_threads,
-            )  # fmt: skip
+        if linear_task is not None:
+            plan = None if linear_fit is None else linear_fit.plan
             linear, table, plan = _linear_start(linear_task, (training, validation), settings, plan)
-            scores += linear.scores(rows, settings.n_threads)
+            linear_fit = LinearFit(plan, digest(linear_task))
+            scores += cross_scores(linear_task, linear, plan, settings.seed)
     data = _Positions(labels, binned.offsets, space, joint, contexts, training.batch.n_rows)
     n_opening = settings["pseudo_likelihood_rounds"]
     objective_weights = np.where(is_training, weights, 0.0)
@@ -207,7 +215,7 @@ def train(
     forest = earlier.model.forest if earlier else Forest.from_trees([], space.n_labels, space.order if joint else 0)
     forest = forest.extend(ensemble.kept(kept.n_rounds - n_earlier))
     model = FrozenModel(binner, forest, kept.table, end, space.order, contexts, linear)
-    return Trained(model, history, kept.n_rounds, plan)
+    return Trained(model, history, kept.n_rounds, linear_fit)
 
 
 def train_again(trained: Trained, training: Labelled, settings: Settings, callbacks: Sequence[Callback]) -> Trained:
@@ -218,7 +226,7 @@ def train_again(trained: Trained, training: Labelled, settings: Settings, callba
     """
     parameters = {**settings.parameters, "max_iter": trained.best_iteration}
     settings = replace(settings, parameters=parameters, stopping=None, callbacks=callbacks)
-    again = train(training, None, settings, plan=trained.plan)
+    again = train(training, None, settings, linear_fit=trained.linear_fit)
     if again.best_iteration < trained.best_iteration:
         return trained
     return replace(again, history=trained.history, refitted=True)
@@ -264,21 +272,21 @@ class _Positions:
         )
 
 
-def _linear_rows(
-    training: Labelled,
-    validation: Labelled | None,
-    binner: FeatureBinner,
-    settings: Settings,
-    earlier: LinearWeights | None,
-) -> tuple[LinearColumns | None, LinearRows | None]:
-    """Return the columns of the linear part, those of the earlier fit if it has one, and all sequences' rows."""
-    if earlier is None and settings["init"] != "linear":
-        return None, None
-    columns = earlier.columns if earlier is not None else LinearColumns.fit(training.batch, binner)
+def _linear_rows(columns: LinearColumns, training: Labelled, validation: Labelled | None) -> LinearRows:
+    """Return the rows of all sequences for the linear part."""
     rows = columns.transform(training.batch)
-    if validation is not None:
-        rows = LinearRows.concatenate(rows, columns.transform(validation.batch))
-    return columns, rows
+    return rows if validation is None else LinearRows.concatenate(rows, columns.transform(validation.batch))
+
+
+def _resumed_scores(
+    task: LinearTask | None, linear: LinearWeights | None, fit: LinearFit | None, settings: Settings
+) -> NDArray[np.float32] | None:
+    """Return the linear part's scores to go on from: those of its own fit, if the sequences are those of then."""
+    if task is None or linear is None:
+        return None
+    if fit is None or fit.digest != digest(task):
+        return linear.scores(task.rows, settings.n_threads)
+    return cross_scores(task, linear, fit.plan, settings.seed)
 
 
 def _linear_start(

@@ -151,7 +151,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Where boosting starts: from the transitions of the labels alone, or from a linear chain over the columns in
         their windows (indicators of categories, sparse columns, standardised numbers), to which the trees add what is
         not linear. Its penalty and its number of steps are those that suit the held-out sequences best; if columns say
-        nothing linear, it is as "labels". Auto: linear if there are more than 253 sparse columns, or a column has more
+        nothing linear, it is as "labels". Training sequences, if there are 20 or more, begin with scores of chains
+        fitted without them. Auto: linear if there are more than 253 sparse columns, or a column has more
         categories than that, as in text.
     curvature : {"mixing", "newton", "count"}, default="mixing"
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
