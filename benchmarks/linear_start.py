@@ -4,8 +4,8 @@ python benchmarks/linear_start.py [--only S2,conll2000,ncbi_disease] [--methods 
 
 The same sparse indicators for all. TreeCRF with its defaults stops by its own held-out tenth of the training sequences,
 where its linear part finds its penalty, then trains on all (``refit=True``). CRFsuite's penalty is chosen on a held-out
-tenth as well, by what is reported, then it is fitted to all. Decoding is by Viterbi where spans are scored and posterior
-otherwise; CRFsuite is decoded both ways.
+tenth as well, by what is reported, then it is fitted to all. Viterbi where spans are scored, posterior otherwise;
+CRFsuite is decoded both ways.
 """
 
 from __future__ import annotations
