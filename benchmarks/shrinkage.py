@@ -20,14 +20,14 @@ from accuracy import similar
 from data import load
 from peers import mcnemar
 
-PAPER = {"curvature": "count", "step": "fixed", "learning_rate": 1.0, "potentials": "joint", "min_samples_leaf": 1}
+PAPER = {"curvature": "count", "step": "fixed", "learning_rate": 1.0, "potentials": "joint",
+         "min_samples_leaf": 1, "trees": "per_label", "random_state": 0}  # fmt: skip
 ROUTES = {
-    "shrinkage": [{**PAPER, "max_leaf_nodes": 100, "l2_regularization": x} for x in (5.0, 10.0, 20.0, 40.0, 80.0)],
+    "shrinkage": [{**PAPER, "max_leaf_nodes": 100, "l2_regularization": x} for x in (10.0, 40.0, 160.0, 640.0)],
     "original": [{**PAPER, "max_leaf_nodes": n, "l2_regularization": 0.0} for n in (5, 10, 20, 40, 80)],
 }
 WINDOWS = {"protein": 5, "hyphen": 0, "stress": 6}
-ROUNDS = 150
-COMMON: dict[str, Any] = {"trees": "per_label", "learning_rate": 0.5, "min_samples_leaf": 10, "random_state": 0}
+ROUNDS = 250
 
 
 def chosen(name: str, X: list[Any], y: list[np.ndarray], route: list[dict[str, Any]]) -> dict[str, Any]:
@@ -39,9 +39,7 @@ def chosen(name: str, X: list[Any], y: list[np.ndarray], route: list[dict[str, A
     for settings in route:
         curves = []
         for kept, held in GroupKFold(4, shuffle=True, random_state=0).split(X, groups=groups):
-            model = TreeCRF(
-                **COMMON, window=WINDOWS[name], max_iter=ROUNDS, n_iter_no_change=ROUNDS, **settings
-            )
+            model = TreeCRF(window=WINDOWS[name], max_iter=ROUNDS, n_iter_no_change=ROUNDS, **settings)
             X_val, y_val = [X[i] for i in held], [y[i] for i in held]
             model.fit([X[i] for i in kept], [y[i] for i in kept], X_val=X_val, y_val=y_val)
             curves.append(np.array(model.history_["validation_score"]) * sum(map(len, y_val)))
@@ -68,7 +66,7 @@ def main() -> None:
         fitted = {}
         for route, options in ROUTES.items():
             settings = chosen(name, split.X_train, split.y_train, options)
-            model = TreeCRF(**COMMON, window=WINDOWS[name], early_stopping=False, **settings)
+            model = TreeCRF(window=WINDOWS[name], early_stopping=False, **settings)
             fitted[route] = model.fit(split.X_train, split.y_train), settings
         for decoding in ("posterior", "viterbi"):
             labels = {
