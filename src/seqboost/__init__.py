@@ -82,6 +82,6 @@ def load(path: str | os.PathLike[str]) -> TreeCRF:
     >>> loaded.classes_
     array(['0', '1'], dtype='<U1')
     """
-    from seqboost.estimators import TreeCRF
+    from seqboost.estimators import load_any
 
-    return TreeCRF.load(path)
+    return load_any(path)

@@ -15,7 +15,7 @@ rises for tens of rounds.
 from __future__ import annotations
 
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,16 @@ class LinearFit(NamedTuple):
 
     plan: Plan
     digest: int
+
+    def to_json(self) -> list[Any]:
+        """Return plain lists, ready for JSON."""
+        return [[list(part) for part in self.plan], self.digest]
+
+    @classmethod
+    def from_json(cls, stored: list[Any]) -> LinearFit:
+        """Turn what :meth:`to_json` gave back."""
+        plan, checksum = stored
+        return cls(tuple((float(penalty), int(n_steps)) for penalty, n_steps in plan), int(checksum))
 
 
 def cross_scores(task: LinearTask, weights: LinearWeights, plan: Plan, seed: int) -> NDArray[np.float32]:

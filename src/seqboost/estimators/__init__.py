@@ -1,5 +1,16 @@
 """Estimators: scikit-learn faces on the rooms below."""
 
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from seqboost.estimators.persistence import load_estimator
 from seqboost.estimators.treecrf import TreeCRF
 
-__all__ = ["TreeCRF"]
+__all__ = ["TreeCRF", "load_any"]
+
+
+def load_any(path: str | os.PathLike[str]) -> Any:
+    """Read a model of any kind that was written by its ``save`` method."""
+    return load_estimator(None, path)

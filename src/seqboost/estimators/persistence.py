@@ -8,44 +8,42 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from seqboost.boosting import History, LinearFit
-from seqboost.estimators.training import Trained
 from seqboost.exceptions import InputError, InputTypeError, ModelFileError
-from seqboost.model import FrozenModel, read_model, write_model
+from seqboost.model import read_model, write_model
 from seqboost.sequences import BatchSchema, LabelCoder
 
-__all__ = ["load_estimator", "save_estimator"]
+__all__ = [
+    "EARLIER",
+    "KINDS",
+    "from_document",
+    "load_estimator",
+    "plain",
+    "revived",
+    "save_estimator",
+    "to_document",
+    "with_null",
+    "without_null",
+]
 
 E = TypeVar("E")
 
 EARLIER = {"trees": "per_label", "init": "labels"}  # what was meant by files that do not name these parameters
 
 
+KINDS: dict[str, type[Any]] = {}
+"""Labellers by name, as files name them; each class of this package enters itself."""
+
+
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator."""
+    """Write a fitted labeller."""
     folder = os.path.dirname(os.path.realpath(os.fspath(path)))
     if not os.path.isdir(folder):
         raise FileNotFoundError(
             f"cannot write a model to {os.fspath(path)!r}: there is no folder {folder!r}; make it first"
         )
-    trained: Trained = estimator._trained
-    arrays, header = trained.model.to_arrays()
-    classes = estimator.classes_
-    document = {
-        "estimator": type(estimator).__name__,
-        "parameters": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
-        "lasting": {name: _plain(value) for name, value in estimator._lasting.items()},
-        "model": header,
-        "schema": estimator._schema.to_json(),
-        "history": {name: _with_null(values) for name, values in trained.history.to_dict().items()},
-        "best_iteration": trained.best_iteration,
-        "refitted": trained.refitted,
-        "linear_fit": trained.linear_fit and [trained.linear_fit.plan, trained.linear_fit.digest],
-        "seed": estimator._seed,
-        "classes": _plain_classes(classes),
-        "classes_dtype": classes.dtype.str if classes.dtype != object else "object",
-    }
+    document, arrays = to_document(estimator)
     try:
         write_model(path, document, arrays)
     except UnicodeEncodeError as error:
@@ -56,35 +54,37 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
         ) from None
 
 
-def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
-    """Read an estimator."""
+def to_document(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return a fitted labeller as a header of plain values and arrays."""
+    arrays, header = estimator._to_arrays()
+    classes = estimator.classes_
+    document = {
+        "estimator": type(estimator).__name__,
+        "parameters": {name: plain(value) for name, value in estimator.get_params(deep=False).items()},
+        "schema": estimator._schema.to_json(),
+        "classes": _plain_classes(classes),
+        "classes_dtype": classes.dtype.str if classes.dtype != object else "object",
+    }
+    return document | header, arrays
+
+
+def load_estimator(cls: type[E] | None, path: str | os.PathLike[str]) -> E:
+    """Read a labeller: of the class given, or of the class that the file names."""
     document, arrays = read_model(path)
-    if document.get("estimator") != cls.__name__:
+    name = document.get("estimator")
+    if cls is None:
+        if name not in KINDS:
+            raise ModelFileError(
+                f"{os.fspath(path)} holds a model of kind {name!r}, which this seqboost does not know (it knows "
+                f"{', '.join(sorted(KINDS))}); upgrade seqboost to read it"
+            )
+    elif name != cls.__name__:
         raise ModelFileError(
-            f"{os.fspath(path)} holds a model of kind {document.get('estimator')!r}, not {cls.__name__}; "
+            f"{os.fspath(path)} holds a model of kind {name!r}, not {cls.__name__}; "
             f"read it with the class that wrote it"
         )
     try:
-        estimator: Any = cls(**_completed(document["parameters"]))
-        dtype = document["classes_dtype"]
-        labels = [tuple(label) if isinstance(label, list) else label for label in document["classes"]]
-        estimator.classes_ = (
-            LabelCoder.from_classes(labels).classes_ if dtype == "object" else np.array(labels, dtype=dtype)
-        )
-        estimator._schema = BatchSchema.from_json(document["schema"])
-        estimator._seed = int(document["seed"])
-        estimator._lasting = _completed(document["lasting"])
-        estimator.n_features_in_ = estimator._schema.n_features
-        if estimator._schema.named:
-            estimator.feature_names_in_ = np.array(estimator._schema.names, dtype=object)
-        model = FrozenModel.from_arrays(arrays, document["model"])
-        past = {name: _without_null(values) for name, values in document["history"].items()}
-        history = History(np.ones(1, dtype=bool), np.ones(1), **past)
-        if len(estimator.classes_) != model.forest.n_labels:
-            raise ValueError(f"{len(estimator.classes_)} labels have names, but {model.forest.n_labels} have trees")
-        refitted = bool(document.get("refitted", False))
-        linear_fit = _linear_fit(document.get("linear_fit"))
-        estimator._set_trained(Trained(model, history, int(document["best_iteration"]), linear_fit, refitted))
+        estimator: E = from_document(cls or KINDS[name], document, arrays)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -94,31 +94,38 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
     return estimator
 
 
-def _completed(parameters: dict[str, Any]) -> dict[str, Any]:
+def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+    """Rebuild what :func:`to_document` gave."""
+    estimator: Any = cls(**_completed(document["parameters"], cls.__name__))
+    dtype = document["classes_dtype"]
+    labels = [tuple(label) if isinstance(label, list) else label for label in document["classes"]]
+    estimator.classes_ = (
+        LabelCoder.from_classes(labels).classes_ if dtype == "object" else np.array(labels, dtype=dtype)
+    )
+    estimator._schema = BatchSchema.from_json(document["schema"])
+    estimator._set_feature_names(estimator._schema)
+    estimator._from_arrays(arrays, document)
+    return estimator
+
+
+def _completed(parameters: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the parameters of a file, and what was meant where it has none."""
-    unnamed = {name: value for name, value in EARLIER.items() if name not in parameters}
-    return {name: _revived(value) for name, value in parameters.items()} | unnamed
+    earlier = EARLIER if kind == "TreeCRF" else {}
+    unnamed = {name: value for name, value in earlier.items() if name not in parameters}
+    return {name: revived(value) for name, value in parameters.items()} | unnamed
 
 
-def _linear_fit(stored: list[Any] | None) -> LinearFit | None:
-    """Return the way to a linear start; None if there is none, or the file is older."""
-    if stored is None:
-        return None
-    plan, checksum = stored
-    return LinearFit(tuple((float(penalty), int(n_steps)) for penalty, n_steps in plan), int(checksum))
-
-
-def _with_null(values: list[float]) -> list[float | None]:
+def with_null(values: list[float]) -> list[float | None]:
     """Return scores as JSON can hold them: null for those that were not taken."""
     return [None if math.isnan(value) else value for value in values]
 
 
-def _without_null(values: list[float | None]) -> list[float]:
-    """Turn what :func:`_with_null` wrote back."""
+def without_null(values: list[float | None]) -> list[float]:
+    """Turn what :func:`with_null` wrote back."""
     return [math.nan if value is None else float(value) for value in values]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a parameter as JSON can hold it."""
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
@@ -127,31 +134,42 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.random.RandomState):
         return None
     if isinstance(value, tuple):
-        return {"tuple": [_plain(v) for v in value]}
+        return {"tuple": [plain(v) for v in value]}
     if isinstance(value, (set, frozenset)):
-        return [_plain(v) for v in sorted(value, key=lambda v: (type(v).__name__, v))]
+        return [plain(v) for v in sorted(value, key=lambda v: (type(v).__name__, v))]
     if isinstance(value, (list, range)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, dict):
-        return {"dict": [[_plain(k), _plain(v)] for k, v in value.items()]}
+        return {"dict": [[plain(k), plain(v)] for k, v in value.items()]}
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
+    if type(value).__name__ in KINDS and isinstance(value, KINDS[type(value).__name__]):
+        parameters = {name: plain(v) for name, v in value.get_params(deep=False).items()}
+        return {"labeler": [type(value).__name__, parameters]}
+    if isinstance(value, BaseEstimator):
+        raise InputTypeError(
+            f"a model around an estimator of another package, {value!r:.60}, cannot be written to a model file; "
+            f"keep it with joblib.dump or pickle (and read only files that you trust)"
+        )
     if hasattr(value, "tolist"):  # an index or a series of pandas
-        return [_plain(v) for v in value.tolist()]
+        return [plain(v) for v in value.tolist()]
     raise InputTypeError(f"a parameter of type {type(value).__name__} cannot be written to a model file: {value!r}")
 
 
-def _revived(value: Any) -> Any:
-    """Turn what :func:`_plain` wrote back."""
+def revived(value: Any) -> Any:
+    """Turn what :func:`plain` wrote back."""
     if isinstance(value, list):
-        return [_revived(v) for v in value]
+        return [revived(v) for v in value]
     if isinstance(value, dict):
         ((kind, content),) = value.items()
+        if kind == "labeler":
+            name, parameters = content
+            return KINDS[name](**{key: revived(v) for key, v in parameters.items()})
         if kind == "array":
             return np.array(content)
         if kind == "tuple":
-            return tuple(_revived(v) for v in content)
-        return {_revived(k): _revived(v) for k, v in content}
+            return tuple(revived(v) for v in content)
+        return {revived(k): revived(v) for k, v in content}
     return value
 
 

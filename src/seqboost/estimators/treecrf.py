@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.boosting import Callback, Stopping
+from seqboost.boosting import Callback, History, LinearFit, Stopping
 from seqboost.boosting.callbacks import evaluations
+from seqboost.chain import Potentials, SeenPotentials
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.automatic import AUTOMATIC, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
@@ -26,13 +27,15 @@ from seqboost.estimators.parameters import (
     real,
     verbose_rule,
 )
+from seqboost.estimators.persistence import EARLIER, plain, revived, with_null, without_null
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, with_callbacks
 from seqboost.estimators.seen import check_contexts
 from seqboost.estimators.training import Labelled, Settings, Trained, train, train_again
-from seqboost.exceptions import InputError, ParameterError
-from seqboost.sequences import LabelCoder, SequenceBatch, as_batch, class_weights, sequence_weights
+from seqboost.exceptions import ParameterError
+from seqboost.model import FrozenModel
+from seqboost.sequences import LabelCoder, SequenceBatch, class_weights, sequence_weights
 
 __all__ = ["TreeCRF"]
 
@@ -251,6 +254,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     010101
     """
 
+    _trained: Trained
     _seed: int
     _lasting: dict[str, Any]
 
@@ -419,32 +423,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any, is_warm: bool) -> Labelled:
         """Read X and y through the door; learn columns and labels, or hold them to those of the earlier fit."""
-        schema = self._schema if is_warm else None
-        batch = as_batch(
-            X, sequence=self.sequence, categorical_features=self.categorical_features, schema=schema,
-            estimator_name="TreeCRF",
-        )  # fmt: skip
-        if is_warm:
-            labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
-        else:
-            coder = LabelCoder()
-            labels = coder.fit(y, batch)
-            if len(coder.classes_) < 2:
-                raise InputError(
-                    f"y holds only one class, {coder.classes_.tolist()[0]!r}; TreeCRF needs at least two different "
-                    f"labels to tell apart"
-                )
-            self.classes_ = coder.classes_
-            self._schema = batch.schema
-            self._set_feature_names(batch)
+        if not is_warm:
+            return self._learned(X, y, sample_weight)
+        batch = self._batch(X)
+        labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
         return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
-
-    def _set_feature_names(self, batch: SequenceBatch) -> None:
-        self.n_features_in_ = batch.schema.n_features
-        if batch.schema.named:
-            self.feature_names_in_ = np.array(batch.schema.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _divided(
         self, training: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any, seed: int
@@ -484,6 +467,44 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         model = trained.model
         self.potentials_ = "joint" if model.forest.order == model.order else "factored"
         self.window_, self.trees_, self.init_ = (self._lasting[name] for name in AUTOMATIC)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether fit has been called."""
+        return hasattr(self, "_trained")
+
+    def _scored(self, batch: SequenceBatch) -> Potentials | SeenPotentials:
+        model, n_threads = self._trained.model, self._n_threads
+        rows = None if model.linear is None else model.linear.columns.transform(batch)
+        return model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads, rows)
+
+    def _constraint(self, scores: NDArray[np.float32], potentials: Potentials | SeenPotentials) -> Potentials | None:
+        model = self._trained.model
+        return model.constrained(scores, potentials.offsets) if model.is_constrained else None
+
+    def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        trained = self._trained
+        arrays, header = trained.model.to_arrays()
+        return arrays, {
+            "lasting": {name: plain(value) for name, value in self._lasting.items()},
+            "model": header,
+            "history": {name: with_null(values) for name, values in trained.history.to_dict().items()},
+            "best_iteration": trained.best_iteration,
+            "refitted": trained.refitted,
+            "linear_fit": None if trained.linear_fit is None else trained.linear_fit.to_json(),
+            "seed": self._seed,
+        }
+
+    def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
+        self._seed = int(header["seed"])
+        self._lasting = EARLIER | {name: revived(value) for name, value in header["lasting"].items()}
+        model = FrozenModel.from_arrays(arrays, header["model"])
+        past = {name: without_null(values) for name, values in header["history"].items()}
+        history = History(np.ones(1, dtype=bool), np.ones(1), **past)
+        if len(self.classes_) != model.forest.n_labels:
+            raise ValueError(f"{len(self.classes_)} labels have names, but {model.forest.n_labels} have trees")
+        refitted = bool(header.get("refitted", False))
+        linear_fit = LinearFit.from_json(header["linear_fit"]) if header.get("linear_fit") else None
+        self._set_trained(Trained(model, history, int(header["best_iteration"]), linear_fit, refitted))
 
     @property
     def transition_scores_(self) -> NDArray[np.float64]:

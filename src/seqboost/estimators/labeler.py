@@ -1,0 +1,218 @@
+"""What every labeller of sequences has in common: the door, the coding of labels, and the faces after training.
+
+A labeller of any kind is these few methods around its own model::
+
+    fit(X, y)       _learned: the user's objects -> Labelled; classes_, n_features_in_, feature_names_in_
+    predict         _codes(batch)       (n_rows,) codes of labels
+    predict_proba   _marginals(batch)   (n_rows, n_labels)
+    score           share of the codes that are right
+    save, load      _to_arrays, _from_arrays: arrays and a header of plain values for the model file
+
+Two kinds of them::
+
+    Labeler
+    ├── SequenceLabeler (prediction.py)  a chain of labels: scores -> seqboost.chain; path probabilities, k best paths
+    │   └── TreeCRF, MEMM, HMM, LinearCRF, VotedPerceptron
+    └── SlidingWindow, RecurrentSlidingWindow, IOHMM, OutputCoding
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from seqboost._jit import thread_count
+from seqboost.estimators.parameters import Rule, check_parameters, plain_number
+from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
+from seqboost.estimators.training import Labelled
+from seqboost.exceptions import InputError
+from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
+
+__all__ = ["Labeler"]
+
+
+class Labeler(BaseEstimator):
+    """Base class of estimators that label sequences.
+
+    A subclass has the parameter ``sequence``; its ``fit`` calls :meth:`_learned`, and it has ``_codes`` or
+    ``_marginals``, ``_to_arrays`` and ``_from_arrays``.
+    """
+
+    sequence: str | None
+    n_jobs: int | None
+
+    classes_: NDArray[Any]
+    _schema: BatchSchema
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Enter a labeller of this package into the list of those that a model file may name."""
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("seqboost."):
+            KINDS[cls.__name__] = cls
+
+    # Parameters that play a part in prediction, and may be changed after fit.
+    _prediction_rules: ClassVar[Mapping[str, Rule]] = {}
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn: missing values and sparse rows are fine, y is required."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
+
+    @property
+    def _n_threads(self) -> int:
+        return thread_count(plain_number(self.n_jobs))
+
+    # ------------------------------------------------------------------------------------------------ the door
+
+    def _learned(self, X: Any, y: Any, sample_weight: Any = None) -> Labelled:
+        """Read X and y through the door, and learn columns and labels from them."""
+        name = type(self).__name__
+        batch = as_batch(
+            X, sequence=self.sequence, categorical_features=getattr(self, "categorical_features", None),
+            estimator_name=name,
+        )  # fmt: skip
+        coder = LabelCoder()
+        labels = coder.fit(y, batch)
+        if len(coder.classes_) < 2:
+            raise InputError(
+                f"y holds only one class, {coder.classes_.tolist()[0]!r}; {name} needs at least two different "
+                f"labels to tell apart"
+            )
+        self.classes_ = coder.classes_
+        self._schema = batch.schema
+        self._set_feature_names(batch.schema)
+        return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
+
+    def _set_feature_names(self, schema: BatchSchema) -> None:
+        self.n_features_in_ = schema.n_features
+        if schema.named:
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _batch(self, X: Any) -> SequenceBatch:
+        return as_batch(X, sequence=self.sequence, schema=self._schema, estimator_name=type(self).__name__)
+
+    def _opened(self, X: Any) -> SequenceBatch:
+        """Read X for prediction: of a fitted labeller, with possible parameters."""
+        check_is_fitted(self)
+        check_parameters(type(self).__name__, vars(self), self._prediction_rules)
+        return self._batch(X)
+
+    # --------------------------------------------------------------------------------------------- prediction
+
+    def _marginals(self, batch: SequenceBatch) -> NDArray[Any]:
+        """Return P(y_t = k | X), (n_rows, n_labels)."""
+        raise NotImplementedError
+
+    def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
+        """Return codes of labels, (n_rows,)."""
+        return np.argmax(self._marginals(batch), axis=1).astype(np.int32)
+
+    def predict(self, X: Any) -> Any:
+        """Label sequences.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+
+        Returns
+        -------
+        list of ndarray, one array of labels per sequence; for a table one array, in the order of its rows
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> print(*model.predict(["manana"])[0])
+        0 1 0 1 0 1
+        """
+        batch = self._opened(X)
+        return batch.restore(self.classes_[self._codes(batch)])
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return P(y_t = k | X).
+
+        Parameters
+        ----------
+        X : as in ``fit``
+
+        Returns
+        -------
+        list of ndarray of shape (n_elements, n_labels), columns in the order of ``classes_``; for a table one array
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> model.predict_proba(["manana"])[0].shape
+        (6, 2)
+        """
+        batch = self._opened(X)
+        return batch.restore(self._marginals(batch))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of elements that are labelled right; unobserved labels do not count.
+
+        Parameters
+        ----------
+        X, y : as in ``fit``
+        sample_weight : array-like of shape (n_sequences,), optional
+            Weights of sequences.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> from seqboost import TreeCRF
+        >>> model = TreeCRF(max_iter=20).fit(["banana", "tomato"] * 15, ["010101", "010101"] * 15)
+        >>> model.score(["manana"], ["010101"])
+        1.0
+        """
+        batch = self._opened(X)
+        labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark")
+        weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)
+        counted = (labels != -1) & (weights > 0)
+        if not counted.any():
+            raise InputError(
+                "y has no observed label to score against: every label is None or NaN, or has sample_weight 0"
+            )
+        return float(np.average((self._codes(batch) == labels)[counted], weights=weights[counted]))
+
+    # --------------------------------------------------------------------------------------------- model file
+
+    def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the model as arrays and a header of plain values."""
+        raise NotImplementedError
+
+    def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
+        """Take over what ``_to_arrays`` gave; labels and schema are there already."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, without pickle; ``seqboost.load`` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that exists is replaced, in one step.
+        """
+        check_is_fitted(self)
+        save_estimator(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that was written by ``save``."""
+        return load_estimator(cls, path)
