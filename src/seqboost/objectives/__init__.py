@@ -1,15 +1,20 @@
 """Objectives: scores and labels -> derivatives for the trees."""
 
+from seqboost.objectives.bags import BagLikelihood, Bags
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
+from seqboost.objectives.local import LocalLikelihood
 from seqboost.objectives.objective import Objective
 from seqboost.objectives.pseudolikelihood import PseudoLikelihood
 from seqboost.objectives.seen import SeenLikelihood
 
 __all__ = [
+    "BagLikelihood",
+    "Bags",
     "Derivatives",
     "Likelihood",
+    "LocalLikelihood",
     "Objective",
     "PseudoLikelihood",
     "SeenLikelihood",
