@@ -16,10 +16,13 @@ from seqboost import exceptions
 if TYPE_CHECKING:
     from seqboost import callbacks, sampling
     from seqboost.boosting import Progress
-    from seqboost.estimators import TreeCRF
+    from seqboost.estimators import FutureFeatureMEMM, FutureFeatures, FuturePattern, TreeCRF
     from seqboost.sequences import SequenceBatch, as_batch
 
 __all__ = [
+    "FutureFeatureMEMM",
+    "FutureFeatures",
+    "FuturePattern",
     "Progress",
     "SequenceBatch",
     "TreeCRF",
@@ -35,6 +38,9 @@ __version__ = version("seqboost")
 
 # Imported at first use: scikit-learn, SciPy and numba take a second or two, which `import seqboost` need not wait for.
 _HOMES = {
+    "FutureFeatureMEMM": "seqboost.estimators",
+    "FutureFeatures": "seqboost.estimators",
+    "FuturePattern": "seqboost.estimators",
     "Progress": "seqboost.boosting",
     "SequenceBatch": "seqboost.sequences",
     "TreeCRF": "seqboost.estimators",

@@ -15,6 +15,7 @@ from seqboost.chain.inference import (
     posterior,
     viterbi,
 )
+from seqboost.chain.local import locally_normalised
 from seqboost.chain.paths import path_scores_chunk
 from seqboost.chain.potentials import CHUNK_POSITIONS, Potentials, factored_chunks, sequence_chunks
 from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_counts, seen_posterior_chunk, seen_steps
@@ -32,6 +33,7 @@ __all__ = [
     "end_scores",
     "factored_chunks",
     "k_best",
+    "locally_normalised",
     "log_partition",
     "log_probability",
     "node_marginals",

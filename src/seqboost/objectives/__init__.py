@@ -2,6 +2,7 @@
 
 from seqboost.objectives.bags import BagLikelihood, Bags
 from seqboost.objectives.derivatives import Derivatives
+from seqboost.objectives.effects import best_effect
 from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
 from seqboost.objectives.local import LocalLikelihood
@@ -18,6 +19,7 @@ __all__ = [
     "Objective",
     "PseudoLikelihood",
     "SeenLikelihood",
+    "best_effect",
     "find_forbidden",
     "raise_if_forbidden",
 ]

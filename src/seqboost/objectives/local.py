@@ -173,7 +173,9 @@ class LocalLikelihood(ChainObjective):
         return log_p
 
     def _by_sequence(self, values: NDArray[np.generic]) -> NDArray[np.float64]:
-        return np.bincount(self._sequence, weights=values, minlength=len(self._offsets) - 1)
+        sums: NDArray[np.float64] = np.zeros(len(self._offsets) - 1)
+        np.add.at(sums, self._sequence, values)
+        return sums
 
     def _by_context(self, values: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Sum rows of (n_scored, K) by extended context; None for models without a table to learn."""

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -289,6 +290,29 @@ class SequenceBatch:
     def with_schema(self, schema: BatchSchema) -> SequenceBatch:
         """Return the same data under another schema."""
         return replace(self, schema=schema)
+
+    def with_numbers(self, names: Sequence[str], values: NDArray[np.floating]) -> SequenceBatch:
+        """Return the batch with more numeric columns, behind those it has.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the new columns; none may be there already.
+        values : ndarray of shape (n_rows, n_new)
+            NaN = missing.
+
+        Examples
+        --------
+        >>> from seqboost.sequences import as_batch
+        >>> as_batch(["abc", "de"]).with_numbers(["place"], np.arange(5.0)[:, None])
+        SequenceBatch(2 sequences, 5 positions, 1 numeric, 1 categorical, 0 sparse)
+        """
+        taken = sorted(set(names) & set(self.schema.names))
+        if taken:
+            raise InputError(f"X has a column {taken[0]!r} already; rename it: that name is needed for a new column")
+        columns = (*self.schema.columns, *(ColumnSchema(name, "numeric") for name in names))
+        numeric = np.concatenate([self.numeric, values], axis=1, dtype=np.float64)
+        return replace(self, numeric=numeric, schema=replace(self.schema, columns=columns))
 
     def restore(self, flat: Any) -> Any:
         """Give per-row answers back in the user's form.
