@@ -21,6 +21,7 @@ from seqboost.features.categories import (
     category_lookup,
     seen_categories,
 )
+from seqboost.features.filling import Filler
 from seqboost.features.indicators import IndicatorCoder
 from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, DenseColumn, FeatureLayout, SparseColumns
 from seqboost.features.rows import BinnedRows, n_padded_rows, pad_rows
@@ -57,6 +58,8 @@ class FeatureBinner:
         Names of the sparse columns that were kept.
     windows : tuple of ndarray
         Offsets of each column, then those of the sparse columns.
+    filler : Filler or None
+        What stands for missing values; None if they stay missing. All else is said of the columns it gives.
     """
 
     column_names: tuple[str, ...]
@@ -67,12 +70,20 @@ class FeatureBinner:
     indicators: IndicatorCoder
     indicator_names: tuple[str, ...]
     windows: tuple[Offsets, ...]
+    filler: Filler | None = None
 
     # ------------------------------------------------------------------------------------------------- learning
 
     @classmethod
     def fit(
-        cls, batch: SequenceBatch, *, max_bins: int = 255, window: Any = 0, min_count: int = 1, n_threads: int = 1
+        cls,
+        batch: SequenceBatch,
+        *,
+        max_bins: int = 255,
+        window: Any = 0,
+        min_count: int = 1,
+        filler: Filler | None = None,
+        n_threads: int = 1,
     ) -> FeatureBinner:
         """Learn bins, categories and slots from training sequences.
 
@@ -87,6 +98,8 @@ class FeatureBinner:
             Neighbouring positions to look at; see `parse_window`.
         min_count : int, default=1
             Indicators seen in fewer rows than this are dropped.
+        filler : Filler or None, default=None
+            What stands for missing values, fitted to the same sequences. Bins are those of the numbers that are there.
         n_threads : int, default=1
 
         Returns
@@ -97,15 +110,18 @@ class FeatureBinner:
         _check_integer("min_count", min_count, 1, None)
         if batch.offsets[-1] == 0:
             raise InputError("X has no rows; at least one sequence with one position is needed to fit.")
-        names = tuple(column.name for column in batch.schema.columns)
-        kinds = [CATEGORICAL if column.kind == "categorical" else NUMERIC for column in batch.schema.columns]
-        keys = names if batch.sparse is None else (*names, SPARSE_KEY)
+        keys = [column.name for column in batch.schema.columns] + [SPARSE_KEY] * (batch.sparse is not None)
         windows = parse_window(window, keys)
         if batch.sparse is None:
             windows = (*windows, np.zeros(1, dtype=np.int32))
+        numbers = list(batch.numeric.T)
+        if filler is not None:
+            batch, windows = filler.fill(batch), filler.spread(windows)
+            numbers += list(batch.numeric.T[len(numbers) :])
+        names = tuple(column.name for column in batch.schema.columns)
+        kinds = [CATEGORICAL if column.kind == "categorical" else NUMERIC for column in batch.schema.columns]
         n_bins = min(max_bins, MAX_NUMERIC_BINS)
-        tasks = [(batch.numeric[:, j], n_bins) for j in range(batch.numeric.shape[1])]
-        cuts = run_tasks(find_thresholds, tasks, n_threads)
+        cuts = run_tasks(find_thresholds, [(column, n_bins) for column in numbers], n_threads)
         indicators = IndicatorCoder.fit(batch.sparse, n_bins, min_count)
         return cls(
             column_names=names,
@@ -118,6 +134,7 @@ class FeatureBinner:
             indicators=indicators,
             indicator_names=tuple(batch.schema.sparse_names[column] for column in indicators.kept),
             windows=windows,
+            filler=filler,
         )
 
     # --------------------------------------------------------------------------------------------------- layout
@@ -176,6 +193,10 @@ class FeatureBinner:
 
     # ----------------------------------------------------------------------------------------------- transforming
 
+    def filled(self, batch: SequenceBatch) -> SequenceBatch:
+        """Return the batch with what stands for missing values: the columns that all else is said of."""
+        return batch if self.filler is None else self.filler.fill(batch)
+
     def transform(self, batch: SequenceBatch, *, n_threads: int = 1) -> BinnedRows:
         """Turn a batch into binned rows.
 
@@ -190,6 +211,7 @@ class FeatureBinner:
         -------
         BinnedRows
         """
+        batch = self.filled(batch)
         self._check_columns(batch)
         layout = self.layout
         padded_row = pad_rows(batch.offsets, layout.margin)
@@ -309,6 +331,9 @@ class FeatureBinner:
             ],
             "indicator_names": list(self.indicator_names),
         }
+        if self.filler is not None:
+            filling, header["filling"] = self.filler.to_arrays(names)
+            arrays |= {f"filling_{name}": array for name, array in filling.items()}
         return arrays, header
 
     @classmethod
@@ -338,6 +363,7 @@ class FeatureBinner:
                 ),
                 indicator_names=tuple(header["indicator_names"]),
                 windows=tuple(np.split(window_offsets, window_start[1:-1])),
+                filler=_filler(arrays, header),
             )
         except KeyError as error:
             raise ModelFileError(f"The model file's features lack {error.args[0]!r}; the file is damaged.") from error
@@ -355,9 +381,27 @@ class FeatureBinner:
             and len(self.windows) == n_columns + 1
             and len(self.indicator_names) == self.indicators.n_features
             and self.indicators.threshold_start[-1] == self.indicators.thresholds.size
+            and (self.filler is None or self._fits(self.filler))
         )
         if not fits:
             raise ModelFileError("The model file's feature arrays do not fit together; the file is damaged.")
+
+
+    def _fits(self, filler: Filler) -> bool:
+        """Tell whether the columns that a filler gives are those that this binner takes."""
+        return (
+            len(filler.categories) == len(self.categories)
+            and filler.n_columns + len(filler.flagged) == self.column_kinds.size
+            and len(filler.sparse_numbers) + len(filler.sparse_flagged) == self.indicators.feature_of.size
+        )
+
+
+def _filler(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> Filler | None:
+    """Read the filler of a model file, if it has one."""
+    if "filling" not in header:
+        return None
+    filling = {name.removeprefix("filling_"): a for name, a in arrays.items() if name.startswith("filling_")}
+    return Filler.from_arrays(filling, header["filling"])
 
 
 def _starts(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
