@@ -85,9 +85,8 @@ def test_deviance_is_the_maximum_of_the_likelihood():
             information = (design.T * (n * p * (1 - p))) @ design
             theta += np.linalg.solve(information, design.T @ (right - n * p))
         p = 1 / (1 + np.exp(-design @ theta))
-        return theta, np.sqrt(np.diag(np.linalg.inv(information))), np.sum(
-            right * np.log(p) + (n - right) * np.log(1 - p)
-        )
+        likelihood = np.sum(right * np.log(p) + (n - right) * np.log(1 - p))
+        return theta, np.sqrt(np.diag(np.linalg.inv(information))), likelihood
 
     theta, errors, full = newton(design)
     by_sets, alone = newton(design[:, 2:])[2], newton(np.ones((len(n), 1)))[2]
@@ -124,6 +123,8 @@ def test_deviance_refuses_what_it_cannot_answer():
         deviance_analysis([1, 0, 1, 0], ["a", "a", "b", "b"], [0, 0, 0, 0], baseline="z")
     with pytest.raises(InputError, match="method 'b' has 2 of 2 labels right"):
         deviance_analysis([1, 0, 1, 1], ["a", "a", "b", "b"], [0, 0, 0, 0])
+    with pytest.raises(InputError, match="cannot be told apart"):
+        deviance_analysis([1, 0, 1, 0], ["a", "a", "b", "b"], [0, 0, 1, 1])
 
 
 def test_statsmodels_is_named_when_it_is_not_there():

@@ -148,12 +148,14 @@ class _Remover:
         if x.dtype.kind in "biuf":
             dtype = x.dtype if x.dtype.kind == "f" else np.float64
             return np.where(holes, np.array(np.nan, dtype=dtype), x.astype(dtype))
-        return np.where(holes, None, x.astype(object))
+        damaged = x.astype(object)
+        damaged[holes] = None
+        return damaged
 
     def sparse(self, x: Any) -> Any:
         """Remove values of a sparse matrix, stored or not."""
         rows = x.tocsr().astype(x.dtype if np.dtype(x.dtype).kind == "f" else np.float64)
-        holes = sp.coo_array(self.holes(*x.shape[:1], range(x.shape[1])))
+        holes = sp.coo_array(self.holes(x.shape[0], range(x.shape[1])))
         stored = rows.tocoo()
         kept = np.isin(stored.row * x.shape[1] + stored.col, holes.row * x.shape[1] + holes.col, invert=True)
         data = np.concatenate([stored.data[kept], np.full(holes.nnz, np.nan, dtype=rows.dtype)])

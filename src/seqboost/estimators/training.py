@@ -404,6 +404,7 @@ def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings:
         one_against_rest=settings["categorical_splits"] == "one_vs_rest",
         n_drawn_features=of_node,
         n_tree_features=of_tree,
+        n_surrogates=settings["n_surrogates"],
     )
     fitter = SharedTreeFitter if settings["trees"] == "shared" else TreeFitter
     return fitter(

@@ -1,15 +1,16 @@
-"""Analysis of deviance: which method labels better, whatever training set it happened to have?
+"""Analysis of deviance: which method labels better, whatever training set it happened to have.
 
 The model of chapter 4 of Hao (2009), after Agresti (1996):
 
     log P(ŷ_t = y_t) / P(ŷ_t ≠ y_t) = Σ_i δ_i m_i + Σ_ℓ σ_ℓ S_ℓ
 
-m_i = 1 for predictions of method i (the baseline has none), S_ℓ = 1 for those after training on set ℓ. δ_i is the change
-in log odds of a right label from the baseline to method i. Positions are taken as independent, as there.
+m_i = 1 for predictions of method i (the baseline has none), S_ℓ = 1 for those after training on set ℓ. δ_i is the
+change in log odds of a right label from the baseline to method i. Positions are taken as independent, as there.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -143,6 +144,10 @@ def deviance_analysis(
     answers = np.array([(r, total - r) for r, total in counts.values()], dtype=np.float64)
     of_methods = np.array([[m == other for other in others] for m, _ in counts], dtype=np.float64)
     of_sets = np.array([[s == known for known in sets] for _, s in counts], dtype=np.float64)
+    if np.linalg.matrix_rank(np.hstack([of_methods, of_sets])) < len(others) + len(sets):
+        raise InputError(
+            "Methods and training sets cannot be told apart: every method needs training sets in common with others."
+        )
     constant = np.ones((len(answers), 1))
     full = _fit(answers, np.hstack([of_methods, of_sets]))
     by_sets, alone = _fit(answers, of_sets), _fit(answers, constant)
@@ -170,7 +175,7 @@ def _counts(right: Any, method: Any, training_set: Any, n: Any) -> dict[tuple[An
             f"({len(method)},), ({len(training_set)},) and {n.shape}."
         )
     if len(right) == 0 or not ((right >= 0) & (right <= n)).all():
-        raise InputError("right must hold truth values, or with n numbers of right labels from 0 to n, and not be empty.")
+        raise InputError("right must hold truth values, or with n numbers of right labels from 0 to n; not nothing.")
     counts: dict[tuple[Any, Any], tuple[float, float]] = {}
     for pair, r, total in zip(zip(method, training_set, strict=True), right.tolist(), n.tolist(), strict=True):
         before = counts.get(pair, (0.0, 0.0))
@@ -195,11 +200,14 @@ def _check_finite(counts: dict[tuple[Any, Any], tuple[float, float]]) -> None:
 def _fit(answers: NDArray[np.float64], design: NDArray[np.float64]) -> Any:
     try:
         import statsmodels.api as sm
+        from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
     except ImportError as error:
         raise ImportError(
             'deviance_analysis needs statsmodels, which is not installed: pip install "seqboost[stats]"'
         ) from error
-    with np.errstate(divide="ignore", invalid="ignore"):  # a model with a coefficient for each pair leaves nothing over
+    # A model with as many coefficients as answers fits perfectly, and rightly: infinite log odds are refused before.
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", PerfectSeparationWarning)
         return sm.GLM(answers, design, family=sm.families.Binomial()).fit()
 
 

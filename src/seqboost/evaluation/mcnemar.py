@@ -1,4 +1,4 @@
-"""McNemar's test: do two labellers differ, or did they only err in different places?"""
+"""McNemar's test: whether two labellers differ, or only err in different places."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def seen_categories(codes: NDArray[np.int32], categories: NDArray[Any]) -> tuple
 
 
 def most_frequent(codes: NDArray[np.int32], categories: NDArray[Any]) -> Any:
-    """Return the category with most rows, the first in the order of `seen_categories` among equals; None if none has any."""
+    """Return the category with most rows, of equals the first in the order of `seen_categories`; None without any."""
     counts = np.bincount(codes[codes >= 0], minlength=len(categories))
     seen = [(int(counts[i]), categories[i]) for i in np.flatnonzero(counts)]
     return min(seen, key=lambda pair: (-pair[0], _sort_key(pair[1])))[1] if seen else None

@@ -11,8 +11,9 @@ What stands for a missing value of a column, all of it learned from training seq
 where m = 1 if the value is missing and 0 if not: a column of its own, with the window of its column. It exists if
 training had missing values in the column; the trees could not learn anything from it otherwise.
 
-Both work on the variables as the user has them, before categories become indicators and before windows: beyond the ends of
-a sequence there is no row to fill, so the boundary is not missing. A column without any value in training stays missing.
+Both work on the variables as the user has them, before categories become indicators and before windows: beyond the ends
+of a sequence there is no row to fill, so the boundary is not missing. A column without any value in training stays
+missing.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ class Filler:
         """
         if not set(policies) & set(DATA_POLICIES):
             return None
-        numbers, categories, flagged = [], [], []
+        numbers: list[float] = []
+        categories: list[Any] = []
+        flagged: list[int] = []
         for i, column in enumerate(batch.schema.columns):
             if column.kind == "categorical":
                 codes = batch.categorical[:, len(categories)]

@@ -132,8 +132,9 @@ def cell_values(batch: SequenceBatch) -> dict[str, list[Any]]:
         else:
             columns[column.name] = [None if math.isnan(x) else x for x in batch.numeric[:, numeric].tolist()]
             numeric += 1
-    for j, name in enumerate(batch.schema.sparse_names if batch.sparse is not None else ()):
-        columns[name] = [None if math.isnan(x) else x for x in batch.sparse[:, [j]].toarray()[:, 0].tolist()]
+    if batch.sparse is not None:
+        for j, name in enumerate(batch.schema.sparse_names):
+            columns[name] = [None if math.isnan(x) else x for x in batch.sparse[:, [j]].toarray()[:, 0].tolist()]
     return columns
 
 
