@@ -71,6 +71,8 @@ def make_future_bits(kind: str, n_sequences: int = 400, *, random_state: Any = N
         local, rare = n_set >= 4, n_set <= 1
         bag = np.array([rare[t + 1 : t + 1 + BAG_SIZE].any() for t in range(LENGTH)])
         label = {"xor": local ^ bag, "or": local | bag, "extra": n_set + bag >= 4}[kind]
-        for part, value in zip(data, (bits.astype(np.float64), label.astype(np.int64), bag, rare), strict=True):
-            part.append(value)
+        data.X.append(bits.astype(np.float64))
+        data.y.append(label.astype(np.int64))
+        data.bags.append(bag)
+        data.rare.append(rare)
     return data
