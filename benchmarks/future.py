@@ -2,11 +2,11 @@
 
 python benchmarks/future.py [--only synthetic,bags,binary,stress,columns] [--orders 1,2,3,4]
 
-``synthetic``: the sets XOR, OR and EXTRA of section 5.4.1 of Hao (2009), 400 sequences for training, 200 for validation,
-100 for testing; beside its Table 5.4. ``bags``: how well the patterns themselves are found (Table 5.3). ``binary``: NETtalk
-stress as two labels, window of one letter, beside its Table 5.5; a fifth of the training words is held out, for all
-methods. ``stress``: the same with all five labels. ``columns``: TreeCRF of order 1 with and without ``FutureFeatures``.
-Every model has its defaults; only order and bag size differ.
+``synthetic``: the sets XOR, OR and EXTRA of section 5.4.1 of Hao (2009), 400 sequences for training, 200 for
+validation, 100 for testing; beside its Table 5.4. ``bags``: how well the patterns themselves are found (Table 5.3).
+``binary``: NETtalk stress as two labels, window of one letter, beside its Table 5.5; a fifth of the training words is
+held out, for all methods. ``stress``: the same with all five labels. ``columns``: TreeCRF of order 1 with and without
+``FutureFeatures``. Every model has its defaults; only order and bag size differ.
 """
 
 from __future__ import annotations
