@@ -16,12 +16,14 @@ from seqboost import exceptions
 if TYPE_CHECKING:
     from seqboost import callbacks, sampling
     from seqboost.boosting import Progress
-    from seqboost.estimators import TreeCRF
+    from seqboost.estimators import RecurrentSlidingWindow, SlidingWindow, TreeCRF
     from seqboost.sequences import SequenceBatch, as_batch
 
 __all__ = [
     "Progress",
+    "RecurrentSlidingWindow",
     "SequenceBatch",
+    "SlidingWindow",
     "TreeCRF",
     "__version__",
     "as_batch",
@@ -36,7 +38,9 @@ __version__ = version("seqboost")
 # Imported at first use: scikit-learn, SciPy and numba take a second or two, which `import seqboost` need not wait for.
 _HOMES = {
     "Progress": "seqboost.boosting",
+    "RecurrentSlidingWindow": "seqboost.estimators",
     "SequenceBatch": "seqboost.sequences",
+    "SlidingWindow": "seqboost.estimators",
     "TreeCRF": "seqboost.estimators",
     "as_batch": "seqboost.sequences",
     "callbacks": "seqboost.callbacks",
@@ -60,7 +64,7 @@ def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
 
 
-def load(path: str | os.PathLike[str]) -> TreeCRF:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that was written by its ``save`` method.
 
     Parameters
@@ -70,7 +74,7 @@ def load(path: str | os.PathLike[str]) -> TreeCRF:
 
     Returns
     -------
-    TreeCRF
+    labeller of the class that was saved
 
     Examples
     --------
