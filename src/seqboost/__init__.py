@@ -16,10 +16,16 @@ from seqboost import exceptions
 if TYPE_CHECKING:
     from seqboost import callbacks, sampling
     from seqboost.boosting import Progress
-    from seqboost.estimators import RecurrentSlidingWindow, SlidingWindow, TreeCRF
+    from seqboost.estimators import (
+        HMM,
+        RecurrentSlidingWindow,
+        SlidingWindow,
+        TreeCRF,
+    )
     from seqboost.sequences import SequenceBatch, as_batch
 
 __all__ = [
+    "HMM",
     "Progress",
     "RecurrentSlidingWindow",
     "SequenceBatch",
@@ -37,6 +43,7 @@ __version__ = version("seqboost")
 
 # Imported at first use: scikit-learn, SciPy and numba take a second or two, which `import seqboost` need not wait for.
 _HOMES = {
+    "HMM": "seqboost.estimators",
     "Progress": "seqboost.boosting",
     "RecurrentSlidingWindow": "seqboost.estimators",
     "SequenceBatch": "seqboost.sequences",

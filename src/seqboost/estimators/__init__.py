@@ -5,11 +5,21 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from seqboost.estimators.family import RecurrentSlidingWindow, SlidingWindow
+from seqboost.estimators.family import (
+    HMM,
+    RecurrentSlidingWindow,
+    SlidingWindow,
+)
 from seqboost.estimators.persistence import load_estimator
 from seqboost.estimators.treecrf import TreeCRF
 
-__all__ = ["RecurrentSlidingWindow", "SlidingWindow", "TreeCRF", "load_any"]
+__all__ = [
+    "HMM",
+    "RecurrentSlidingWindow",
+    "SlidingWindow",
+    "TreeCRF",
+    "load_any",
+]
 
 
 def load_any(path: str | os.PathLike[str]) -> Any:

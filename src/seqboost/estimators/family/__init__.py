@@ -17,6 +17,11 @@ Two ways to see a window: classifiers of scikit-learn get a matrix (``matrices.p
 sparse pairs of ``seqboost.features.LinearColumns``.
 """
 
+from seqboost.estimators.family.hmm import HMM
 from seqboost.estimators.family.windows import RecurrentSlidingWindow, SlidingWindow
 
-__all__ = ["RecurrentSlidingWindow", "SlidingWindow"]
+__all__ = [
+    "HMM",
+    "RecurrentSlidingWindow",
+    "SlidingWindow",
+]
