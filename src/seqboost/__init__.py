@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seqboost.boosting import Progress
     from seqboost.estimators import (
         HMM,
+        LinearCRF,
         RecurrentSlidingWindow,
         SlidingWindow,
         TreeCRF,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HMM",
+    "LinearCRF",
     "Progress",
     "RecurrentSlidingWindow",
     "SequenceBatch",
@@ -44,6 +46,7 @@ __version__ = version("seqboost")
 # Imported at first use: scikit-learn, SciPy and numba take a second or two, which `import seqboost` need not wait for.
 _HOMES = {
     "HMM": "seqboost.estimators",
+    "LinearCRF": "seqboost.estimators",
     "Progress": "seqboost.boosting",
     "RecurrentSlidingWindow": "seqboost.estimators",
     "SequenceBatch": "seqboost.sequences",

@@ -7,6 +7,7 @@ from typing import Any
 
 from seqboost.estimators.family import (
     HMM,
+    LinearCRF,
     RecurrentSlidingWindow,
     SlidingWindow,
 )
@@ -15,6 +16,7 @@ from seqboost.estimators.treecrf import TreeCRF
 
 __all__ = [
     "HMM",
+    "LinearCRF",
     "RecurrentSlidingWindow",
     "SlidingWindow",
     "TreeCRF",

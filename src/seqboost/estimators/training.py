@@ -82,15 +82,15 @@ class Labelled:
             )
         return self if useful.all() else self.take(np.flatnonzero(useful))
 
-    def check_observed(self, what: str) -> None:
+    def check_observed(self, what: str, cure: str = "use contexts='all'") -> None:
         """Raise InputError at the first unobserved label, for ``what`` cannot do without."""
         hidden = np.flatnonzero(self.labels < 0)
         if len(hidden):
             s = int(np.searchsorted(self.batch.offsets, hidden[0], side="right")) - 1
             raise InputError(
                 f"{what} needs every label, but {self.name}[{s if self.numbers is None else self.numbers[s]}] has an "
-                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; use contexts='all', or "
-                f"leave such sequences out"
+                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; {cure}, or leave such "
+                f"sequences out"
             )
 
     def check_possible(

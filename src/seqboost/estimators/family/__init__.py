@@ -18,10 +18,12 @@ sparse pairs of ``seqboost.features.LinearColumns``.
 """
 
 from seqboost.estimators.family.hmm import HMM
+from seqboost.estimators.family.linearcrf import LinearCRF
 from seqboost.estimators.family.windows import RecurrentSlidingWindow, SlidingWindow
 
 __all__ = [
     "HMM",
+    "LinearCRF",
     "RecurrentSlidingWindow",
     "SlidingWindow",
 ]
