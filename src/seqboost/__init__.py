@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         RecurrentSlidingWindow,
         SlidingWindow,
         TreeCRF,
+        VotedPerceptron,
     )
     from seqboost.sequences import SequenceBatch, as_batch
 
@@ -33,6 +34,7 @@ __all__ = [
     "SequenceBatch",
     "SlidingWindow",
     "TreeCRF",
+    "VotedPerceptron",
     "__version__",
     "as_batch",
     "callbacks",
@@ -52,6 +54,7 @@ _HOMES = {
     "SequenceBatch": "seqboost.sequences",
     "SlidingWindow": "seqboost.estimators",
     "TreeCRF": "seqboost.estimators",
+    "VotedPerceptron": "seqboost.estimators",
     "as_batch": "seqboost.sequences",
     "callbacks": "seqboost.callbacks",
     "sampling": "seqboost.sampling",

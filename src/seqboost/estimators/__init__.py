@@ -10,6 +10,7 @@ from seqboost.estimators.family import (
     LinearCRF,
     RecurrentSlidingWindow,
     SlidingWindow,
+    VotedPerceptron,
 )
 from seqboost.estimators.persistence import load_estimator
 from seqboost.estimators.treecrf import TreeCRF
@@ -20,6 +21,7 @@ __all__ = [
     "RecurrentSlidingWindow",
     "SlidingWindow",
     "TreeCRF",
+    "VotedPerceptron",
     "load_any",
 ]
 

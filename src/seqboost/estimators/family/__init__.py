@@ -19,6 +19,7 @@ sparse pairs of ``seqboost.features.LinearColumns``.
 
 from seqboost.estimators.family.hmm import HMM
 from seqboost.estimators.family.linearcrf import LinearCRF
+from seqboost.estimators.family.perceptron import VotedPerceptron
 from seqboost.estimators.family.windows import RecurrentSlidingWindow, SlidingWindow
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "LinearCRF",
     "RecurrentSlidingWindow",
     "SlidingWindow",
+    "VotedPerceptron",
 ]
