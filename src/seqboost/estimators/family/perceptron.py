@@ -289,7 +289,7 @@ class _Learner:
     def _decoded(self, length: int, seen: tuple[Any, ...]) -> NDArray[np.int32]:
         n_labels, base = self._space.n_labels, self._space.base
         scores = self._cells[: n_labels * length].reshape(n_labels, length, 1)
-        score_sequence(*seen, self._weights, self._total, scores)
+        score_sequence(*seen, self._weights, self._total, scores)  # type: ignore[call-arg]
         path = self._path[:length]
         if self._beam is None:
             ends = np.array([0, length], dtype=np.int64)
