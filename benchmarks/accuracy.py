@@ -21,7 +21,8 @@ from sklearn.model_selection import GroupKFold
 
 import report
 from data import LOADERS, Split, crfsuite_attributes, indicator_rows, load
-from peers import Outcome, crfsuite, cut_long, lightgbm_windows, mcnemar, span_f1
+from peers import Outcome, crfsuite, cut_long, lightgbm_windows, span_f1
+from seqboost.evaluation import mcnemar
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,9 @@ def run(name: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
             "method": method,
             "accuracy %": round(100 * float(np.mean(right)), 2),
             "span F1 %": round(100 * span_f1(truth, labels[method]), 2) if TASKS[name].spans else None,
-            "p against TreeCRF": mcnemar(truth, labels["TreeCRF"], labels[method]) if "TreeCRF" in labels else None,
+            "p against TreeCRF": (
+                mcnemar(truth, labels["TreeCRF"], labels[method]).pvalue if "TreeCRF" in labels else None
+            ),
             "fit s": round(sum(part.fit_seconds for part in parts), 2),
             "predict s": round(sum(part.predict_seconds for part in parts), 3),
             "settings": parts[0].settings,

@@ -23,7 +23,8 @@ import numpy as np
 
 import report
 from data import LOADERS, Split, crfsuite_attributes, indicator_rows, load, synthetic_folder, word_attributes
-from peers import Outcome, crfsuite, lightgbm_windows, mcnemar, span_f1
+from peers import Outcome, crfsuite, lightgbm_windows, span_f1
+from seqboost.evaluation import mcnemar
 
 METHODS = ("default", "chosen", "lightgbm", "crfsuite")
 ATTRIBUTES = {"conll2000": crfsuite_attributes, "ncbi_disease": word_attributes}
@@ -111,7 +112,7 @@ def row_of(name: str, method: str, truth: list[np.ndarray], found: dict[str, Any
         "method": method,
         "accuracy %": round(100 * float(np.mean(right)), 2),
         "span F1 %": round(100 * span_f1(truth, labels[method]), 2) if name in SPAN_SETS else None,
-        "p against default": None if method == "default" else mcnemar(truth, labels["default"], labels[method]),
+        "p against default": None if method == "default" else mcnemar(truth, labels["default"], labels[method]).pvalue,
         "fit s": found[method]["fit s"],
         "predict s": found[method]["predict s"],
         "settings": found[method]["settings"],

@@ -16,7 +16,7 @@ import lightgbm as lgb
 import numpy as np
 import pycrfsuite
 from numba import njit
-from scipy import sparse, stats
+from scipy import sparse
 
 from data import Split, crfsuite_attributes
 
@@ -26,7 +26,6 @@ __all__ = [
     "cut_long",
     "forward_backward",
     "lightgbm_windows",
-    "mcnemar",
     "span_f1",
     "viterbi",
     "window_rows",
@@ -325,16 +324,6 @@ def crfsuite(
 
 
 # -------------------------------------------------------------------------------------------------------- comparisons
-
-
-def mcnemar(y: Sequence[np.ndarray], a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> float:
-    """Exact two-sided McNemar test of "a and b are right equally often" over positions; returns the p-value."""
-    truth = np.concatenate(list(y))
-    a_right, b_right = np.concatenate(list(a)) == truth, np.concatenate(list(b)) == truth
-    only_a, only_b = int(np.sum(a_right & ~b_right)), int(np.sum(b_right & ~a_right))
-    if only_a + only_b == 0:
-        return 1.0
-    return float(stats.binomtest(only_a, only_a + only_b).pvalue)
 
 
 def _spans(tags: Iterable[str]) -> set[tuple[str, int, int]]:

@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold
 import report
 from accuracy import similar
 from data import load
-from peers import mcnemar
+from seqboost.evaluation import mcnemar
 
 PAPER = {"curvature": "count", "step": "fixed", "learning_rate": 1.0, "potentials": "joint", "min_samples_leaf": 1}
 ROUTES = {
@@ -77,7 +77,7 @@ def main() -> None:
             }
             truth = np.concatenate(split.y_test)
             accuracy = {route: 100 * float(np.mean(np.concatenate(p) == truth)) for route, p in labels.items()}
-            p = mcnemar(split.y_test, labels["shrinkage"], labels["original"])
+            p = mcnemar(split.y_test, labels["shrinkage"], labels["original"]).pvalue
             better = max(accuracy, key=lambda route: accuracy[route])
             row: dict[str, Any] = {"set": name, "decoding": decoding}
             for route, (_, settings) in fitted.items():

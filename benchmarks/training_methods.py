@@ -16,7 +16,7 @@ import numpy as np
 
 import report
 from data import Split, load
-from peers import mcnemar
+from seqboost.evaluation import mcnemar
 
 PAPER = {"curvature": "count", "step": "fixed", "learning_rate": 1.0, "l2_regularization": 0.0}
 METHODS: dict[str, dict[str, Any]] = {
@@ -100,7 +100,7 @@ def run(name: str, rounds: int) -> list[dict[str, Any]]:
             "test log-likelihood": round(float(scores[-1]), 4),
             "best test log-likelihood": round(float(scores[first:].max()), 4),
             "accuracy %": round(100 * float(right.mean()), 2),
-            "p against all": mcnemar(split.y_test, baseline, labels),
+            "p against all": mcnemar(split.y_test, baseline, labels).pvalue,
             "ms a round": round(1000 * float(np.median(history["seconds"][1:])), 2),
             "evaluations a round": round(float(np.mean(history["evaluations"][1:])), 2),
             "fell in rounds": int(np.sum(np.diff(history["train_score"][first:]) < 0)),

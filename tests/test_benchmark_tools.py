@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import sparse
 
 import report
 from data import crfsuite_attributes, indicator_rows
 from measure import exponent, sticky_sequences
-from peers import Chain, _hold_out, cut_long, forward_backward, mcnemar, span_f1, viterbi, window_rows
+from peers import Chain, _hold_out, cut_long, forward_backward, span_f1, viterbi, window_rows
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
@@ -51,13 +51,6 @@ def test_span_f1_equals_seqeval():
     predicted = [list(np.where(rng.random(len(t)) < 0.3, rng.choice(tags, size=len(t)), t)) for t in y]
     assert span_f1(y, predicted) == pytest.approx(f1_score(y, predicted))
     assert span_f1(y, y) == 1.0
-
-
-def test_mcnemar_is_the_binomial_test_of_the_disagreements():
-    y = [np.zeros(12, int)]
-    a, b = [np.array([0] * 9 + [1] * 3)], [np.array([1] * 7 + [0] * 5)]
-    assert mcnemar(y, a, b) == pytest.approx(stats.binomtest(7, 10).pvalue)
-    assert mcnemar(y, a, a) == 1.0
 
 
 def test_window_rows_stop_at_the_ends_of_sequences():

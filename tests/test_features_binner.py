@@ -320,3 +320,30 @@ def test_through_the_door() -> None:
         assert_matches_reference(binner, batch, rng)
         again = as_batch(data[:1], schema=batch.schema)
         assert_matches_reference(binner, again, rng)
+
+
+def test_policies_follow_columns_into_the_layout_and_survive_saving():
+    values = [f"w{i}" for i in range(300)]
+    batch = make_batch([300], numeric=np.arange(300.0)[:, None], categorical=[values, ["a", "b", "c"] * 100])
+    binner = FeatureBinner.fit(batch, window={"*": 1}, missing=(1, 2, 1, 0))
+    assert binner.layout.policy.tolist() == [binner.policies[0], binner.policies[2]] * 3
+    assert binner.layout.sparse_policy.tolist() == [2]
+    assert FeatureBinner.from_arrays(*binner.to_arrays()).layout.same_as(binner.layout)
+    arrays, header = binner.to_arrays()
+    arrays.pop("policies")  # a file of version 2
+    assert not FeatureBinner.from_arrays(arrays, header).policies.any()
+    assert not FeatureBinner.fit(batch).policies.any()
+    for damaged in (np.array([3, 0, 0, 0], dtype=np.uint8), np.zeros(2, dtype=np.uint8), np.zeros(4)):
+        with pytest.raises(ModelFileError, match="do not fit together"):
+            FeatureBinner.from_arrays({**arrays, "policies": damaged}, header)
+    for wrong in ((1, 2), (0, 0, 0, 3)):
+        with pytest.raises(ParameterError, match="a policy .0, 1, 2. for each of 3 columns and one for the sparse"):
+            FeatureBinner.fit(batch, missing=wrong)
+
+
+def test_policies_have_the_numbers_that_trees_give_them():
+    from seqboost.features import layout
+    from seqboost.trees import missing
+
+    for name in ("DIRECTION", "INSTANCE_WEIGHTING", "SURROGATE"):
+        assert getattr(layout, name) == getattr(missing, name)

@@ -29,7 +29,9 @@ INNER = {
 }
 OUTER = {"evaluation", "datasets", "plotting", "distributed", "cli"}
 FREE = {"exceptions", "_jit"}
-HEAVY = ("pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "pycrfsuite", "dask", "ray", "typer", "rich")
+HEAVY = (
+    "pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "pycrfsuite", "dask", "ray", "statsmodels", "typer", "rich",
+)  # fmt: skip
 
 
 def room_of(path: Path) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from seqboost import exceptions
 
 if TYPE_CHECKING:
-    from seqboost import callbacks, sampling
+    from seqboost import callbacks, datasets, evaluation, sampling
     from seqboost.boosting import Progress
     from seqboost.estimators import (
         HMM,
@@ -38,6 +38,8 @@ __all__ = [
     "__version__",
     "as_batch",
     "callbacks",
+    "datasets",
+    "evaluation",
     "exceptions",
     "load",
     "sampling",
@@ -57,9 +59,11 @@ _HOMES = {
     "VotedPerceptron": "seqboost.estimators",
     "as_batch": "seqboost.sequences",
     "callbacks": "seqboost.callbacks",
+    "datasets": "seqboost.datasets",
+    "evaluation": "seqboost.evaluation",
     "sampling": "seqboost.sampling",
 }
-_MODULES = ("callbacks", "sampling")
+_MODULES = ("callbacks", "datasets", "evaluation", "sampling")
 
 
 def __getattr__(name: str) -> Any:

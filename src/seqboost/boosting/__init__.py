@@ -1,6 +1,6 @@
 """Boosting: the one loop, and what it works with."""
 
-from seqboost.boosting.columns import tree_columns
+from seqboost.boosting.columns import tree_columns, tree_policies
 from seqboost.boosting.directions import ConjugateEnsemble
 from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
@@ -45,4 +45,5 @@ __all__ = [
     "label_table",
     "linear_start",
     "tree_columns",
+    "tree_policies",
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from seqboost.features import BinnedRows
-from seqboost.trees import DenseColumns, SparseColumns
+from seqboost.trees import DenseColumns, Policies, SparseColumns
 
-__all__ = ["tree_columns"]
+__all__ = ["tree_columns", "tree_policies"]
 
 
 def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
@@ -40,3 +40,10 @@ def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
         enabled=np.ascontiguousarray(layout.sparse_enabled),
     )
     return dense, sparse
+
+
+def tree_policies(binned: BinnedRows) -> Policies:
+    """Give the policies for missing values, in the order of `tree_columns`."""
+    layout = binned.layout
+    order = np.argsort(layout.displacement, kind="stable")
+    return Policies(layout.policy[order].astype(np.uint8), layout.sparse_policy.astype(np.uint8))

@@ -31,6 +31,7 @@ from seqboost.boosting import (
 from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.methods import ensemble_maker, objective_class, sampler_of, step_of
+from seqboost.estimators.missing import missing_policies
 from seqboost.estimators.seen import SeenStart, seen_bytes, seen_start, uses_seen
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
@@ -308,9 +309,10 @@ def _resumed(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[
 
 
 def _fit_binner(batch: SequenceBatch, settings: Settings) -> FeatureBinner:
+    filler, policies = missing_policies(settings["missing"], batch)
     return FeatureBinner.fit(
         batch, max_bins=settings["max_bins"], window=settings["window"], min_count=settings["min_samples_leaf"],
-        n_threads=settings.n_threads,
+        filler=filler, missing=policies, n_threads=settings.n_threads,
     )  # fmt: skip
 
 
@@ -402,6 +404,7 @@ def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings:
         one_against_rest=settings["categorical_splits"] == "one_vs_rest",
         n_drawn_features=of_node,
         n_tree_features=of_tree,
+        n_surrogates=settings["n_surrogates"],
     )
     fitter = SharedTreeFitter if settings["trees"] == "shared" else TreeFitter
     return fitter(

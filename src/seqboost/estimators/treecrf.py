@@ -50,7 +50,7 @@ MOST = 2**31 - 1  # kernels count rows in 32 bits
 # What a warm start cannot change, because the trees that are there already were grown with it.
 LASTING = (
     "order", "contexts", "potentials", "trees", "window", "max_bins", "categorical_features", "transitions",
-    "class_weight", "init",
+    "class_weight", "init", "missing",
 )  # fmt: skip
 
 RULES = {
@@ -82,6 +82,7 @@ RULES = {
     "refit": one_of("auto", True, False),
     "n_iter_no_change": integer(1),
     "tol": real(0),
+    "n_surrogates": integer(1, 1000),
     "warm_start": one_of(True, False),
     "verbose": verbose_rule(),
     **PREDICTION_RULES,
@@ -128,6 +129,14 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         offsets themselves, and a dict has one of these for each column (``"*"`` for all others). Auto: as many on each
         side as make about 100 features of the columns, at most 6; none for sparse columns, nor where there are more
         than three columns of categories.
+    missing : str or dict, default="direction"
+        What is done about missing values (NaN, None): "direction" (each split learns the side they take),
+        "instance_weighting" (they take both sides, in the proportion of the others), "surrogate" (other features tell
+        the side), "impute" (median, most frequent category), "impute_mean" (mean, most frequent category) or
+        "indicator" (a feature tells that the value is missing). A dict has one of these for each column, as in
+        ``window``. Beyond the ends of a sequence nothing is missing: that is a value of its own.
+    n_surrogates : int, default=3
+        With ``missing="surrogate"``: how many other features each split keeps.
     order : int, default=1
         How many labels back a label depends on.
     contexts : {"all", "seen"}, default="all"
@@ -273,6 +282,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         categorical_features: Any = None,
         categorical_splits: str = "subset",
         window: Any = "auto",
+        missing: Any = "direction",
+        n_surrogates: int = 3,
         order: int = 1,
         contexts: str = "all",
         potentials: str = "auto",
@@ -313,6 +324,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.categorical_features = categorical_features
         self.categorical_splits = categorical_splits
         self.window = window
+        self.missing = missing
+        self.n_surrogates = n_surrogates
         self.order = order
         self.contexts = contexts
         self.potentials = potentials

@@ -21,8 +21,20 @@ from seqboost.features.categories import (
     category_lookup,
     seen_categories,
 )
+from seqboost.features.filling import Filler
 from seqboost.features.indicators import IndicatorCoder
-from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, DenseColumn, FeatureLayout, SparseColumns
+from seqboost.features.layout import (
+    CATEGORICAL,
+    DIRECTION,
+    INSTANCE_WEIGHTING,
+    NUMERIC,
+    ORDERED,
+    SUBSET,
+    SURROGATE,
+    DenseColumn,
+    FeatureLayout,
+    SparseColumns,
+)
 from seqboost.features.rows import BinnedRows, n_padded_rows, pad_rows
 from seqboost.features.windows import SPARSE_KEY, Offsets, parse_window
 from seqboost.sequences import SequenceBatch
@@ -31,6 +43,7 @@ __all__ = ["FeatureBinner"]
 
 ROWS_PER_TASK = 16_384
 FORMAT = 1  # of `to_arrays`
+POLICIES = (DIRECTION, INSTANCE_WEIGHTING, SURROGATE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +70,11 @@ class FeatureBinner:
         Names of the sparse columns that were kept.
     windows : tuple of ndarray
         Offsets of each column, then those of the sparse columns.
+    policies : ndarray of shape (n_columns + 1,), dtype uint8
+        What trees do about missing values of each column, then of the sparse columns: DIRECTION, INSTANCE_WEIGHTING or
+        SURROGATE.
+    filler : Filler or None
+        What stands for missing values; None if they stay missing. All else is said of the columns it gives.
     """
 
     column_names: tuple[str, ...]
@@ -67,12 +85,22 @@ class FeatureBinner:
     indicators: IndicatorCoder
     indicator_names: tuple[str, ...]
     windows: tuple[Offsets, ...]
+    policies: NDArray[np.uint8]
+    filler: Filler | None = None
 
     # ------------------------------------------------------------------------------------------------- learning
 
     @classmethod
     def fit(
-        cls, batch: SequenceBatch, *, max_bins: int = 255, window: Any = 0, min_count: int = 1, n_threads: int = 1
+        cls,
+        batch: SequenceBatch,
+        *,
+        max_bins: int = 255,
+        window: Any = 0,
+        min_count: int = 1,
+        filler: Filler | None = None,
+        n_threads: int = 1,
+        missing: Sequence[int] | None = None,
     ) -> FeatureBinner:
         """Learn bins, categories and slots from training sequences.
 
@@ -87,7 +115,12 @@ class FeatureBinner:
             Neighbouring positions to look at; see `parse_window`.
         min_count : int, default=1
             Indicators seen in fewer rows than this are dropped.
+        filler : Filler or None, default=None
+            What stands for missing values, fitted to the same sequences. Bins are those of the numbers that are there.
         n_threads : int, default=1
+        missing : sequence of int, optional
+            What trees do about missing values of each column (of the filled batch), then of the sparse columns (present
+            or not): DIRECTION (all, by default), INSTANCE_WEIGHTING or SURROGATE.
 
         Returns
         -------
@@ -97,16 +130,20 @@ class FeatureBinner:
         _check_integer("min_count", min_count, 1, None)
         if batch.offsets[-1] == 0:
             raise InputError("X has no rows; at least one sequence with one position is needed to fit.")
-        names = tuple(column.name for column in batch.schema.columns)
-        kinds = [CATEGORICAL if column.kind == "categorical" else NUMERIC for column in batch.schema.columns]
-        keys = names if batch.sparse is None else (*names, SPARSE_KEY)
+        keys = [column.name for column in batch.schema.columns] + [SPARSE_KEY] * (batch.sparse is not None)
         windows = parse_window(window, keys)
         if batch.sparse is None:
             windows = (*windows, np.zeros(1, dtype=np.int32))
+        numbers = list(batch.numeric.T)
+        if filler is not None:
+            batch, windows = filler.fill(batch), filler.spread(windows)
+            numbers += list(batch.numeric.T[len(numbers) :])
+        names = tuple(column.name for column in batch.schema.columns)
+        kinds = [CATEGORICAL if column.kind == "categorical" else NUMERIC for column in batch.schema.columns]
         n_bins = min(max_bins, MAX_NUMERIC_BINS)
-        tasks = [(batch.numeric[:, j], n_bins) for j in range(batch.numeric.shape[1])]
-        cuts = run_tasks(find_thresholds, tasks, n_threads)
+        cuts = run_tasks(find_thresholds, [(column, n_bins) for column in numbers], n_threads)
         indicators = IndicatorCoder.fit(batch.sparse, n_bins, min_count)
+        policies = _policies(missing, len(names) + 1)
         return cls(
             column_names=names,
             column_kinds=np.array(kinds, dtype=np.uint8),
@@ -118,6 +155,8 @@ class FeatureBinner:
             indicators=indicators,
             indicator_names=tuple(batch.schema.sparse_names[column] for column in indicators.kept),
             windows=windows,
+            policies=policies,
+            filler=filler,
         )
 
     # --------------------------------------------------------------------------------------------------- layout
@@ -131,7 +170,7 @@ class FeatureBinner:
         n_values[kinds == CATEGORICAL] = [max(len(values), 1) for values in self.categories]
         wide = (kinds == CATEGORICAL) & (n_values > MAX_DENSE_CATEGORIES)
         dense = [
-            DenseColumn(self.column_names[i], int(kinds[i]), int(n_values[i]), offsets[i])
+            DenseColumn(self.column_names[i], int(kinds[i]), int(n_values[i]), offsets[i], int(self.policies[i]))
             for i in np.flatnonzero(~wide)
         ]
         n_wide, n_indicators = int(np.count_nonzero(wide)), self.indicators.n_features
@@ -142,6 +181,7 @@ class FeatureBinner:
             absent_rank=np.concatenate([np.zeros(n_wide, dtype=np.int32), self.indicators.n_negative]),
             wide_offsets=tuple(offsets[i] for i in np.flatnonzero(wide)),
             indicator_offsets=offsets[-1],
+            policy=np.concatenate([self.policies[:-1][wide], np.repeat(self.policies[-1:], n_indicators)]),
         )
         return FeatureLayout.build(dense, sparse)
 
@@ -176,6 +216,10 @@ class FeatureBinner:
 
     # ----------------------------------------------------------------------------------------------- transforming
 
+    def filled(self, batch: SequenceBatch) -> SequenceBatch:
+        """Return the batch with what stands for missing values: the columns that all else is said of."""
+        return batch if self.filler is None else self.filler.fill(batch)
+
     def transform(self, batch: SequenceBatch, *, n_threads: int = 1) -> BinnedRows:
         """Turn a batch into binned rows.
 
@@ -190,6 +234,7 @@ class FeatureBinner:
         -------
         BinnedRows
         """
+        batch = self.filled(batch)
         self._check_columns(batch)
         layout = self.layout
         padded_row = pad_rows(batch.offsets, layout.margin)
@@ -298,6 +343,7 @@ class FeatureBinner:
             "threshold_start": self.threshold_start,
             "window_offsets": np.concatenate(self.windows).astype(np.int32),
             "window_start": _starts([offsets.size for offsets in self.windows]),
+            "policies": self.policies,
         }
         arrays |= {f"indicators_{name}": array for name, array in self.indicators.to_arrays().items()}
         names = [self.column_names[i] for i in np.flatnonzero(self.column_kinds == CATEGORICAL)]
@@ -309,6 +355,9 @@ class FeatureBinner:
             ],
             "indicator_names": list(self.indicator_names),
         }
+        if self.filler is not None:
+            filling, header["filling"] = self.filler.to_arrays(names)
+            arrays |= {f"filling_{name}": array for name, array in filling.items()}
         return arrays, header
 
     @classmethod
@@ -338,6 +387,9 @@ class FeatureBinner:
                 ),
                 indicator_names=tuple(header["indicator_names"]),
                 windows=tuple(np.split(window_offsets, window_start[1:-1])),
+                # Files of versions 1 and 2 have none.
+                policies=arrays.get("policies", np.zeros(len(header["column_names"]) + 1, dtype=np.uint8)),
+                filler=_filler(arrays, header),
             )
         except KeyError as error:
             raise ModelFileError(f"The model file's features lack {error.args[0]!r}; the file is damaged.") from error
@@ -355,9 +407,29 @@ class FeatureBinner:
             and len(self.windows) == n_columns + 1
             and len(self.indicator_names) == self.indicators.n_features
             and self.indicators.threshold_start[-1] == self.indicators.thresholds.size
+            and self.policies.dtype == np.uint8
+            and self.policies.shape == (n_columns + 1,)
+            and bool(np.isin(self.policies, POLICIES).all())
+            and (self.filler is None or self._fits(self.filler))
         )
         if not fits:
             raise ModelFileError("The model file's feature arrays do not fit together; the file is damaged.")
+
+    def _fits(self, filler: Filler) -> bool:
+        """Tell whether the columns that a filler gives are those that this binner takes."""
+        return (
+            len(filler.categories) == len(self.categories)
+            and filler.n_columns + len(filler.flagged) == self.column_kinds.size
+            and len(filler.sparse_numbers) + len(filler.sparse_flagged) == self.indicators.feature_of.size
+        )
+
+
+def _filler(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> Filler | None:
+    """Read the filler of a model file, if it has one."""
+    if "filling" not in header:
+        return None
+    filling = {name.removeprefix("filling_"): a for name, a in arrays.items() if name.startswith("filling_")}
+    return Filler.from_arrays(filling, header["filling"])
 
 
 def _starts(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -365,6 +437,17 @@ def _starts(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     starts = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
     return starts
+
+
+def _policies(missing: Sequence[int] | None, n: int) -> NDArray[np.uint8]:
+    """Return the policies for missing values of ``n - 1`` columns and of the sparse ones."""
+    codes = [DIRECTION] * n if missing is None else [int(code) for code in missing]
+    if len(codes) != n or not set(codes) <= set(POLICIES):
+        raise ParameterError(
+            f"missing must hold a policy ({', '.join(map(str, POLICIES))}) for each of {n - 1} columns and one for the "
+            f"sparse columns; got {missing!r}."
+        )
+    return np.array(codes, dtype=np.uint8)
 
 
 def _check_integer(name: str, value: Any, low: int, high: int | None) -> None:

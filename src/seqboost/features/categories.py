@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import Enum
 from numbers import Real
 from typing import Any
 
@@ -12,9 +13,23 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputTypeError, ModelFileError
 
-__all__ = ["MAX_DENSE_CATEGORIES", "categories_from_json", "categories_to_json", "category_lookup", "seen_categories"]
+__all__ = [
+    "MAX_DENSE_CATEGORIES",
+    "NoValue",
+    "categories_from_json",
+    "categories_to_json",
+    "category_lookup",
+    "most_frequent",
+    "seen_categories",
+]
 
 MAX_DENSE_CATEGORIES = 253  # codes are uint8: "missing", "boundary" and "unknown" need one each
+
+
+class NoValue(Enum):
+    """The category that stands for "no value" where that is a category like others; one object in every process."""
+
+    MISSING = "missing"
 
 
 def seen_categories(codes: NDArray[np.int32], categories: NDArray[Any]) -> tuple[Any, ...]:
@@ -32,6 +47,13 @@ def seen_categories(codes: NDArray[np.int32], categories: NDArray[Any]) -> tuple
     counts = np.bincount(codes[codes >= 0], minlength=len(categories))
     seen = dict.fromkeys(categories[i] for i in np.flatnonzero(counts))
     return tuple(sorted(seen, key=_sort_key))
+
+
+def most_frequent(codes: NDArray[np.int32], categories: NDArray[Any]) -> Any:
+    """Return the category with most rows, of equals the first in the order of `seen_categories`; None without any."""
+    counts = np.bincount(codes[codes >= 0], minlength=len(categories))
+    seen = [(int(counts[i]), categories[i]) for i in np.flatnonzero(counts)]
+    return min(seen, key=lambda pair: (-pair[0], _sort_key(pair[1])))[1] if seen else None
 
 
 def _sort_key(value: Any) -> tuple[int, Any, str]:
@@ -78,6 +100,8 @@ def categories_to_json(categories: Sequence[Any], column: str) -> list[Any]:
 
 
 def _to_json(value: Any, column: str) -> Any:
+    if value is NoValue.MISSING:
+        return {"missing": True}
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and not math.isfinite(plain):
         return {"float": repr(plain)}  # JSON has no infinity
@@ -101,4 +125,6 @@ def _from_json(value: Any) -> Any:
         return value
     if isinstance(value, dict) and value.get("float") in ("inf", "-inf"):
         return float(value["float"])
+    if value == {"missing": True}:
+        return NoValue.MISSING
     raise ModelFileError(f"The model file holds the category {value!r}; expected a string, a number or a truth value.")

@@ -21,19 +21,32 @@ from numpy.typing import NDArray
 
 from seqboost.features.windows import Offsets, window_name
 
-__all__ = ["CATEGORICAL", "NUMERIC", "ORDERED", "SUBSET", "DenseColumn", "FeatureLayout", "SparseColumns"]
+__all__ = [
+    "CATEGORICAL",
+    "DIRECTION",
+    "INSTANCE_WEIGHTING",
+    "NUMERIC",
+    "ORDERED",
+    "SUBSET",
+    "SURROGATE",
+    "DenseColumn",
+    "FeatureLayout",
+    "SparseColumns",
+]
 
 NUMERIC, CATEGORICAL = 0, 1  # kinds of dense features
 ORDERED, SUBSET = 0, 1  # kinds of sparse features
+DIRECTION, INSTANCE_WEIGHTING, SURROGATE = 0, 1, 2  # policies for missing values, as in `seqboost.trees.missing`
 
 
 class DenseColumn(NamedTuple):
-    """A column of the codes: its name, kind, number of value codes, and the offsets it is seen at."""
+    """A column of the codes: its name, kind, number of value codes, the offsets it is seen at, and its policy."""
 
     name: str
     kind: int
     n_values: int
     offsets: Offsets
+    policy: int = DIRECTION
 
 
 class SparseColumns(NamedTuple):
@@ -45,6 +58,7 @@ class SparseColumns(NamedTuple):
     absent_rank: NDArray[np.int32]  # (n_sparse,)
     wide_offsets: tuple[Offsets, ...]  # one per wide column
     indicator_offsets: Offsets  # of all others
+    policy: NDArray[np.uint8]  # (n_sparse,) for missing values
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +90,10 @@ class FeatureLayout:
         Names of the columns of the codes, and of the sparse features.
     margin : int
         Largest distance any feature looks at: the number of boundary rows around each sequence.
+    policy : ndarray of shape (n_dense_features,), dtype uint8
+        What trees do about missing values of each dense window feature: DIRECTION, INSTANCE_WEIGHTING or SURROGATE.
+    sparse_policy : ndarray of shape (n_sparse,), dtype uint8
+        The same for the sparse features; only those of kind SUBSET have missing values.
     """
 
     column: NDArray[np.int32]
@@ -91,6 +109,8 @@ class FeatureLayout:
     column_names: tuple[str, ...]
     sparse_names: tuple[str, ...]
     margin: int
+    policy: NDArray[np.uint8]
+    sparse_policy: NDArray[np.uint8]
 
     @classmethod
     def build(cls, dense: Sequence[DenseColumn], sparse: SparseColumns) -> FeatureLayout:
@@ -118,6 +138,8 @@ class FeatureLayout:
             column_names=tuple(described.name for described in dense),
             sparse_names=sparse.names,
             margin=int(np.abs(used).max()) if used.size else 0,
+            policy=np.array([described.policy for described in dense], dtype=np.uint8)[column],
+            sparse_policy=sparse.policy,
         )
 
     @property

@@ -119,8 +119,9 @@ class LinearColumns:
         binner : FeatureBinner
             Fitted to them.
         """
-        mean, scale, low, high = (np.array(part) for part in _standard(batch.numeric))
-        sparse_scale, sparse_limit = _root_mean_squares(batch)
+        filled = binner.filled(batch)
+        mean, scale, low, high = (np.array(part) for part in _standard(filled.numeric))
+        sparse_scale, sparse_limit = _root_mean_squares(filled)
         offsets = np.unique(np.concatenate(binner.windows)).astype(np.int32)
         n_columns = _column_counts(binner, len(sparse_scale)).sum()
         blank = np.full((len(offsets), n_columns), ABSENT, dtype=np.int32)
@@ -154,6 +155,7 @@ class LinearColumns:
 
     def transform(self, batch: SequenceBatch) -> LinearRows:
         """Turn a batch, made with the schema of the training data, into rows."""
+        batch = self.binner.filled(batch)
         numeric, known = batch.numeric.astype(np.float64), self.binner._category_codes
         n_numeric, n_dense = numeric.shape[1], numeric.shape[1] + len(known)
         counts = np.full(batch.n_rows, n_dense, dtype=np.int64)

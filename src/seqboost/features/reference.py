@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from seqboost.features.binner import FeatureBinner
-from seqboost.features.categories import MAX_DENSE_CATEGORIES
+from seqboost.features.categories import MAX_DENSE_CATEGORIES, NoValue
 from seqboost.features.layout import CATEGORICAL, NUMERIC, FeatureLayout
 from seqboost.features.linear import LinearColumns
 from seqboost.features.products import LinearWeights
@@ -16,7 +18,9 @@ from seqboost.sequences import SequenceBatch
 
 __all__ = [
     "ABSENT",
+    "cell_values",
     "expected_window_value",
+    "reference_filled",
     "reference_linear_features",
     "reference_linear_gradient",
     "reference_linear_scores",
@@ -114,6 +118,55 @@ def _indicator_slot(binner: FeatureBinner, feature: int, x: float) -> int:
     if x < 0:
         return count_below(cuts[: max(below - 1, 0)], x) if below else ABSENT
     return below + count_below(cuts[max(below - 1, 0) :], x) if above else ABSENT
+
+
+def cell_values(batch: SequenceBatch) -> dict[str, list[Any]]:
+    """Values of every column, dense and sparse, by name; None = missing, 0.0 = absent."""
+    columns: dict[str, list[Any]] = {}
+    numeric = categorical = 0
+    for column in batch.schema.columns:
+        if column.kind == "categorical":
+            values = batch.categories[categorical]
+            columns[column.name] = [None if c < 0 else values[c] for c in batch.categorical[:, categorical].tolist()]
+            categorical += 1
+        else:
+            columns[column.name] = [None if math.isnan(x) else x for x in batch.numeric[:, numeric].tolist()]
+            numeric += 1
+    if batch.sparse is not None:
+        for j, name in enumerate(batch.schema.sparse_names):
+            columns[name] = [None if math.isnan(x) else x for x in batch.sparse[:, [j]].toarray()[:, 0].tolist()]
+    return columns
+
+
+def reference_filled(train: SequenceBatch, batch: SequenceBatch, policies: Sequence[str]) -> dict[str, list[Any]]:
+    """Values of every column of a batch after filling, by name; `policies` as for `Filler.fit`."""
+    dense = {column.name: column.kind for column in train.schema.columns}
+    of_column = dict(zip(dense, policies, strict=False))
+    seen, columns = cell_values(train), cell_values(batch)
+    filled, told = {}, {}
+    for name, values in columns.items():
+        policy, kind = of_column.get(name, policies[-1]), dense.get(name, "sparse")
+        stand_in = _stand_in(seen[name], policy, kind)
+        filled[name] = [stand_in if value is None else value for value in values]
+        if policy == "indicator" and None in seen[name]:
+            told[f"{name} is missing"] = [float(value is None) for value in values]
+    return filled | told
+
+
+def _stand_in(seen: Sequence[Any], policy: str, kind: str) -> Any:
+    """Say what a missing value becomes; None: it stays missing."""
+    present = [value for value in seen if value is not None]
+    if policy not in ("impute", "impute_mean", "indicator"):
+        return None
+    if policy == "indicator" and kind != "numeric":
+        return NoValue.MISSING if kind == "categorical" else 0.0
+    if not present:
+        return 0.0 if kind == "sparse" else None
+    if kind == "categorical":
+        counts = Counter(present)
+        most = max(counts.values())
+        return sorted((value for value in counts if counts[value] == most), key=lambda v: (isinstance(v, str), v))[0]
+    return statistics.fmean(present) if policy == "impute_mean" else statistics.median(present)
 
 
 def window_value(binned: BinnedRows, row: int, feature: int) -> int:

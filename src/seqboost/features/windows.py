@@ -12,22 +12,23 @@ The key ``"sparse"`` stands for all indicator features together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.exceptions import ParameterError
 
-__all__ = ["MAX_OFFSET", "SPARSE_KEY", "Offsets", "parse_window", "window_name"]
+__all__ = ["MAX_OFFSET", "SPARSE_KEY", "Offsets", "by_column", "parse_window", "window_name"]
 
 MAX_OFFSET = 10_000  # each sequence is padded by the largest offset: beyond this a window is surely a slip
 SPARSE_KEY = "sparse"
 DEFAULT_KEY = "*"
 
 Offsets = NDArray[np.int32]
+T = TypeVar("T")
 
 _EXPECTED = (
     "expected a non-negative integer w (offsets -w..w), a tuple (left, right) of two non-negative integers, "
@@ -63,15 +64,40 @@ def parse_window(window: Any, names: Sequence[str]) -> tuple[Offsets, ...]:
     if not isinstance(window, Mapping):
         offsets = _parse_offsets(window, "window")
         return (offsets,) * len(names)
-    by_name: dict[str, Offsets] = {}
-    for key, value in window.items():
-        offsets = _parse_offsets(value, f"window[{key!r}]")
+    return by_column("window", window, names, _parse_offsets, np.zeros(1, dtype=np.int32))
+
+
+def by_column(
+    parameter: str, given: Mapping[Any, Any], names: Sequence[str], parse: Callable[[Any, str], T], default: T
+) -> tuple[T, ...]:
+    """Turn a dict of column -> value, as users write it, into the value of each named column.
+
+    Keys are names, tuples of names, and ``"*"`` for all columns not named, which take ``default`` without it.
+
+    Parameters
+    ----------
+    parameter : str
+        What the dict is called in errors.
+    given : mapping
+    names : sequence of str
+    parse : callable
+        Takes a value and where it stands, and returns what it means.
+    default : object
+
+    Raises
+    ------
+    ParameterError
+        If a column is unknown or named twice.
+    """
+    by_name: dict[str, T] = {}
+    for key, value in given.items():
+        parsed = parse(value, f"{parameter}[{key!r}]")
         for name in key if isinstance(key, tuple) else (key,):
-            _check_name(name, names)
+            _check_name(parameter, name, names)
             if name in by_name:
-                raise ParameterError(f"window names the column {name!r} twice; keep one of its entries.")
-            by_name[name] = offsets
-    default = by_name.get(DEFAULT_KEY, np.zeros(1, dtype=np.int32))
+                raise ParameterError(f"{parameter} names the column {name!r} twice; keep one of its entries.")
+            by_name[name] = parsed
+    default = by_name.get(DEFAULT_KEY, default)
     return tuple(by_name.get(name, default) for name in names)
 
 
@@ -80,12 +106,12 @@ def window_name(name: str, offset: int) -> str:
     return name if offset == 0 else f"{name}[{offset:+d}]"
 
 
-def _check_name(name: Any, names: Sequence[str]) -> None:
+def _check_name(parameter: str, name: Any, names: Sequence[str]) -> None:
     if name == DEFAULT_KEY or name in names:
         return
     shown = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
     raise ParameterError(
-        f"window names the column {name!r}, which X does not have; expected one of {shown} "
+        f"{parameter} names the column {name!r}, which X does not have; expected one of {shown} "
         f"or {DEFAULT_KEY!r} for all columns not named."
     )
 

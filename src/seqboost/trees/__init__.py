@@ -3,6 +3,7 @@
 from seqboost.trees.criterion import Limits
 from seqboost.trees.growing import Partition, TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE, Policies
 from seqboost.trees.riders import RiderPartition
 from seqboost.trees.samples import Fitted, LabelSampleGrower, SharedSampleGrower
 from seqboost.trees.shared_growing import SharedGrower
@@ -12,13 +13,17 @@ from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
 
 __all__ = [
     "DENSE",
+    "DIRECTION",
+    "INSTANCE_WEIGHTING",
     "LAG",
     "SPARSE",
+    "SURROGATE",
     "DenseColumns",
     "Fitted",
     "LabelSampleGrower",
     "Limits",
     "Partition",
+    "Policies",
     "RiderPartition",
     "SharedGrower",
     "SharedPartition",

@@ -49,6 +49,7 @@ class Limits(NamedTuple):
     one_against_rest: bool
     n_drawn_features: int  # window features drawn at each node; all of them if not smaller
     n_tree_features: int = 2**31 - 1  # window features drawn for each tree, from which the nodes draw theirs
+    n_surrogates: int = 3  # surrogate splits kept for each split on a feature with this policy
 
 
 class SplitRule(NamedTuple):

@@ -1,0 +1,8 @@
+"""How good labellings are, and whether one is better than another."""
+
+from __future__ import annotations
+
+from seqboost.evaluation.deviance import DevianceAnalysis, deviance_analysis
+from seqboost.evaluation.mcnemar import McNemar, mcnemar
+
+__all__ = ["DevianceAnalysis", "McNemar", "deviance_analysis", "mcnemar"]
