@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seqboost.boosting import Progress
     from seqboost.estimators import (
         HMM,
+        MEMM,
         LinearCRF,
         RecurrentSlidingWindow,
         SlidingWindow,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HMM",
     "LinearCRF",
+    "MEMM",
     "Progress",
     "RecurrentSlidingWindow",
     "SequenceBatch",
@@ -51,6 +53,7 @@ __version__ = version("seqboost")
 _HOMES = {
     "HMM": "seqboost.estimators",
     "LinearCRF": "seqboost.estimators",
+    "MEMM": "seqboost.estimators",
     "Progress": "seqboost.boosting",
     "RecurrentSlidingWindow": "seqboost.estimators",
     "SequenceBatch": "seqboost.sequences",

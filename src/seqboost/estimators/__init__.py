@@ -7,6 +7,7 @@ from typing import Any
 
 from seqboost.estimators.family import (
     HMM,
+    MEMM,
     LinearCRF,
     RecurrentSlidingWindow,
     SlidingWindow,
@@ -18,6 +19,7 @@ from seqboost.estimators.treecrf import TreeCRF
 __all__ = [
     "HMM",
     "LinearCRF",
+    "MEMM",
     "RecurrentSlidingWindow",
     "SlidingWindow",
     "TreeCRF",

@@ -30,14 +30,14 @@ from seqboost.boosting import (
 )
 from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
-from seqboost.estimators.methods import ensemble_maker, objective_class, sampler_of, step_of
+from seqboost.estimators.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
 from seqboost.estimators.missing import missing_policies
 from seqboost.estimators.seen import SeenStart, seen_bytes, seen_start, uses_seen
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner, LinearColumns, LinearRows, LinearWeights
 from seqboost.model import Forest, FrozenModel
-from seqboost.objectives import Likelihood, Objective, PseudoLikelihood, SeenLikelihood
+from seqboost.objectives import Objective, PseudoLikelihood, SeenLikelihood
 from seqboost.objectives.forbidden import find_forbidden
 from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
@@ -238,7 +238,7 @@ class _Positions:
 
     def objective(
         self,
-        kind: type[Likelihood] | type[PseudoLikelihood],
+        kind: ObjectiveClass,
         weights: NDArray[np.float64],
         end: NDArray[np.float64],
         settings: Settings,

@@ -3,6 +3,7 @@
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
+from seqboost.objectives.local import LocalLikelihood
 from seqboost.objectives.objective import Objective
 from seqboost.objectives.pseudolikelihood import PseudoLikelihood
 from seqboost.objectives.seen import SeenLikelihood
@@ -10,6 +11,7 @@ from seqboost.objectives.seen import SeenLikelihood
 __all__ = [
     "Derivatives",
     "Likelihood",
+    "LocalLikelihood",
     "Objective",
     "PseudoLikelihood",
     "SeenLikelihood",
