@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seqboost.objectives import BagLikelihood, Bags
-from seqboost.objectives.local_reference import bag_log_likelihood, bag_members
+from seqboost.objectives.bags_reference import bag_log_likelihood, bag_members
 
 DIRECTIONS = ["future", "past", "both"]
 SIZES = [1, 2, 3, 7, 100, None]

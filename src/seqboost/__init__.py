@@ -16,16 +16,33 @@ from seqboost import exceptions
 if TYPE_CHECKING:
     from seqboost import callbacks, datasets, evaluation, sampling
     from seqboost.boosting import Progress
-    from seqboost.estimators import FutureFeatureMEMM, FutureFeatures, FuturePattern, TreeCRF
+    from seqboost.estimators import (
+        HMM,
+        MEMM,
+        FutureFeatureMEMM,
+        FutureFeatures,
+        FuturePattern,
+        LinearCRF,
+        RecurrentSlidingWindow,
+        SlidingWindow,
+        TreeCRF,
+        VotedPerceptron,
+    )
     from seqboost.sequences import SequenceBatch, as_batch
 
 __all__ = [
     "FutureFeatureMEMM",
     "FutureFeatures",
     "FuturePattern",
+    "HMM",
+    "LinearCRF",
+    "MEMM",
     "Progress",
+    "RecurrentSlidingWindow",
     "SequenceBatch",
+    "SlidingWindow",
     "TreeCRF",
+    "VotedPerceptron",
     "__version__",
     "as_batch",
     "callbacks",
@@ -43,9 +60,15 @@ _HOMES = {
     "FutureFeatureMEMM": "seqboost.estimators",
     "FutureFeatures": "seqboost.estimators",
     "FuturePattern": "seqboost.estimators",
+    "HMM": "seqboost.estimators",
+    "LinearCRF": "seqboost.estimators",
+    "MEMM": "seqboost.estimators",
     "Progress": "seqboost.boosting",
+    "RecurrentSlidingWindow": "seqboost.estimators",
     "SequenceBatch": "seqboost.sequences",
+    "SlidingWindow": "seqboost.estimators",
     "TreeCRF": "seqboost.estimators",
+    "VotedPerceptron": "seqboost.estimators",
     "as_batch": "seqboost.sequences",
     "callbacks": "seqboost.callbacks",
     "datasets": "seqboost.datasets",
@@ -70,7 +93,7 @@ def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
 
 
-def load(path: str | os.PathLike[str]) -> TreeCRF:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that was written by its ``save`` method.
 
     Parameters
@@ -80,7 +103,7 @@ def load(path: str | os.PathLike[str]) -> TreeCRF:
 
     Returns
     -------
-    TreeCRF
+    labeller of the class that was saved
 
     Examples
     --------

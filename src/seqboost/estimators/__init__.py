@@ -5,11 +5,31 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from seqboost.estimators.family import (
+    HMM,
+    MEMM,
+    LinearCRF,
+    RecurrentSlidingWindow,
+    SlidingWindow,
+    VotedPerceptron,
+)
 from seqboost.estimators.future import FutureFeatureMEMM, FutureFeatures, FuturePattern
 from seqboost.estimators.persistence import load_estimator
 from seqboost.estimators.treecrf import TreeCRF
 
-__all__ = ["FutureFeatureMEMM", "FutureFeatures", "FuturePattern", "TreeCRF", "load_any"]
+__all__ = [
+    "HMM",
+    "FutureFeatureMEMM",
+    "FutureFeatures",
+    "FuturePattern",
+    "LinearCRF",
+    "MEMM",
+    "RecurrentSlidingWindow",
+    "SlidingWindow",
+    "TreeCRF",
+    "VotedPerceptron",
+    "load_any",
+]
 
 
 def load_any(path: str | os.PathLike[str]) -> Any:

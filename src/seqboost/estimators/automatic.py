@@ -27,7 +27,7 @@ from seqboost.estimators.seen import uses_seen
 from seqboost.features import MAX_DENSE_CATEGORIES, SPARSE_KEY
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["AUTOMATIC", "kept", "resolved"]
+__all__ = ["AUTOMATIC", "automatic_window", "kept", "resolved"]
 
 AUTOMATIC = ("window", "trees", "init")
 
@@ -51,6 +51,11 @@ def kept(parameters: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str,
 
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
+
+
+def automatic_window(window: Any, batch: SequenceBatch) -> Any:
+    """Return a window as given, or the one that ``"auto"`` comes to."""
+    return _window({}, batch, 0) if _is_auto(window) else window
 
 
 def _window(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> Any:

@@ -36,9 +36,10 @@ from seqboost.boosting import (
 )
 from seqboost.estimators.parameters import Rule, real
 from seqboost.exceptions import ParameterError
-from seqboost.objectives import Likelihood, PseudoLikelihood
+from seqboost.objectives import Likelihood, LocalLikelihood, PseudoLikelihood
 
 __all__ = [
+    "ObjectiveClass",
     "check_refit",
     "check_sampling",
     "check_still_held_out",
@@ -48,6 +49,8 @@ __all__ = [
     "sampling_rule",
     "step_of",
 ]
+
+ObjectiveClass = type[Likelihood] | type[LocalLikelihood] | type[PseudoLikelihood]
 
 BAG_SHARE = 0.632  # of the positions in a bootstrap sample that are different ones
 
@@ -123,9 +126,16 @@ def step_of(step: str, curvature: str, learning_rate: float) -> Step:
     return SafeStep() if step == "safe" else FixedStep()
 
 
-def objective_class(objective: str) -> type[Likelihood] | type[PseudoLikelihood]:
+OBJECTIVES: dict[str, ObjectiveClass] = {
+    "likelihood": Likelihood,
+    "pseudo_likelihood": PseudoLikelihood,
+    "local": LocalLikelihood,  # of MEMM
+}
+
+
+def objective_class(objective: str) -> ObjectiveClass:
     """Return the objective."""
-    return PseudoLikelihood if objective == "pseudo_likelihood" else Likelihood
+    return OBJECTIVES[objective]
 
 
 def ensemble_maker(direction: str, n_fitted: int) -> Callable[..., Ensemble]:

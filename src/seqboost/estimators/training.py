@@ -33,14 +33,14 @@ from seqboost.boosting import (
 from seqboost.boosting.linear import Plan
 from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
-from seqboost.estimators.methods import ensemble_maker, objective_class, sampler_of, step_of
+from seqboost.estimators.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
 from seqboost.estimators.missing import missing_policies
 from seqboost.estimators.seen import SeenStart, seen_bytes, seen_start, uses_seen
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner, LinearColumns, LinearRows, LinearWeights
 from seqboost.model import Forest, FrozenModel, forest_scores
-from seqboost.objectives import Likelihood, Objective, PseudoLikelihood, SeenLikelihood
+from seqboost.objectives import Objective, PseudoLikelihood, SeenLikelihood
 from seqboost.objectives.forbidden import find_forbidden
 from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
@@ -86,15 +86,15 @@ class Labelled:
             )
         return self if useful.all() else self.take(np.flatnonzero(useful))
 
-    def check_observed(self, what: str) -> None:
+    def check_observed(self, what: str, cure: str = "use contexts='all'") -> None:
         """Raise InputError at the first unobserved label, for ``what`` cannot do without."""
         hidden = np.flatnonzero(self.labels < 0)
         if len(hidden):
             s = int(np.searchsorted(self.batch.offsets, hidden[0], side="right")) - 1
             raise InputError(
                 f"{what} needs every label, but {self.name}[{s if self.numbers is None else self.numbers[s]}] has an "
-                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; use contexts='all', or "
-                f"leave such sequences out"
+                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; {cure}, or leave such "
+                f"sequences out"
             )
 
     def check_possible(
@@ -246,7 +246,7 @@ class _Positions:
 
     def objective(
         self,
-        kind: type[Likelihood] | type[PseudoLikelihood],
+        kind: ObjectiveClass,
         weights: NDArray[np.float64],
         end: NDArray[np.float64],
         settings: Settings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ __all__ = ["TreeCRF"]
 
 REFIT_POSITIONS = 100_000  # refit="auto": a tenth more than so many hardly changes a model
 NO_ROUNDS = (
-    "TreeCRF keeps no round of boosting: none raised the log-likelihood of the held-out sequences (or of the training "
+    "{} keeps no round of boosting: none raised the log-likelihood of the held-out sequences (or of the training "
     "sequences, without any held out), so labels are predicted from their transitions alone. Check that y belongs to "
     "X; try a lower learning_rate or a larger window."
 )
@@ -366,7 +366,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         sample_weight_val: Any = None,
         eval_set: Any = None,
         callbacks: Sequence[Callback] = (),
-    ) -> TreeCRF:
+    ) -> Self:
         """Train on sequences.
 
         Parameters
@@ -388,11 +388,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
 
         Returns
         -------
-        self : TreeCRF
+        self : the labeller itself
         """
-        # numpy's numbers would have kernels compiled for their types
-        parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
-        check_parameters("TreeCRF", parameters, RULES)
+        parameters = self._parameters()
         check_contexts(parameters)
         check_sampling(parameters["sampling"], parameters["trees"])
         check_refit(parameters)
@@ -401,7 +399,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         is_warm = self.warm_start and hasattr(self, "_trained")
         if is_warm:
             parameters = kept(parameters, self._lasting)
-            check_unchanged("TreeCRF", self._lasting, parameters)
+            check_unchanged(type(self).__name__, self._lasting, parameters)
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
             training = self._labelled(X, y, sample_weight, is_warm)
@@ -426,8 +424,16 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                     trained = train_again(trained, training, settings, bars)
             self._set_trained(trained)
             if trained.best_iteration == 0 and self.init_ == "labels":
-                warnings.warn(NO_ROUNDS, stacklevel=2)
+                warnings.warn(NO_ROUNDS.format(type(self).__name__), stacklevel=2)
         return self
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters of a fit, checked."""
+        # numpy's numbers would have kernels compiled for their types
+        parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
+        rules = {name: rule for name, rule in RULES.items() if name in parameters}
+        check_parameters(type(self).__name__, parameters, rules)
+        return parameters
 
     def _refits(self, training: Labelled, *, held_out: bool) -> bool:
         """Tell whether to train again on all sequences."""

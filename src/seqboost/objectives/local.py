@@ -1,53 +1,65 @@
-"""The log-likelihood of labels one by one, each given the true labels before it: the objective of an MEMM.
+"""The log-likelihood of a chain that is normalised at each position (MEMM), and its derivatives: no forward-backward.
 
-    L = Σ_sequences w · Σ_t log P(y_t | c_t, X)        P(k | c, X) = exp S_t(c,k) / Σ_j exp S_t(c,j)
+    L = Σ_sequences w · Σ_t log p_t(y_t)          p_t(k) = exp S_t(k) / Σ_j exp S_t(j),   S_t(k) = F_t(c_t, k) − log v_k
 
-    S_t(c,k) = F_t(c,k) + A(c,k) − log v_k             letters as in ``likelihood``; c_t is the observed context
+with the observed context c_t. Letters as in ``likelihood``. Only the cells (c_t, k) of the observed contexts have a
+part in L, so a position is one example, whatever the number of contexts:
 
-Every position is a choice among K labels of its own, so only the cells of observed contexts have derivatives:
+    gradient   ∂L/∂F_t(c_t, k) = w (I(y_t = k) − p_t(k))
 
-    Δ_t(c_t,k) = w (I(k = y_t) − p_k)                  newton  h = w p_k (1 − p_k)
-                                                       mixing  h = 2 w p_k (1 − p_k)      count  h = w
+In a factored model F_t(c,k) = U_t(k) + A(c,k), and A has the gradients of its cells summed over positions.
 
-The Hessian of one choice has the entries p_k (I(k = j) − p_j), whose absolute row sums are 2 p_k (1 − p_k): steps by
-that bound climb, whatever the other labels do. Choices at different positions are apart. In a factored model the table
-has the same derivatives summed over the positions of each context.
+Curvature
+---------
+Positions do not see each other; minus the second derivative by two cells of one position is w·p(k)(I(j = k) − p(j)), so
+
+    newton   h = w p(1 − p)            the diagonal
+    mixing   h = w 2p(1 − p)           absolute row sums: p(1 − p) + Σ_{j≠k} p(k) p(j) = 2 p(1 − p)
+    count    h = w                     at all labels of the observed context
+
+As 2|δ_i δ_j H_ij| <= |H_ij| (δ_i² + δ_j²), no step finds more curvature than that of "mixing": G / H climbs.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
+from seqboost._jit import jit, run_tasks
+from seqboost.chain import sequence_chunks
 from seqboost.exceptions import ParameterError
 from seqboost.objectives import checks
 from seqboost.objectives.chains import ChainObjective
-from seqboost.objectives.curvature import COUNT, MIXING
+from seqboost.objectives.curvature import COUNT, MIXING, cell_bound
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.paths import observed_contexts
 
 __all__ = ["LocalLikelihood"]
 
+VALUES = -1  # in place of a curvature: no derivatives
+
 
 class LocalLikelihood(ChainObjective):
-    """Log-likelihood of each observed label given the true labels before it.
+    """Log of the probabilities of the observed labels, each given the labels before it.
 
-    Parameters as in :class:`~seqboost.objectives.Likelihood`; ``end`` plays no part. Cells of contexts that are not
-    observed are zeroed once and never again, so do not write to them.
+    The face of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives`` returns is
+    overwritten by its next call. Cells of other contexts than the observed ones are zeroed once and never again.
+
+    Parameters
+    ----------
+    labels, offsets, n_labels, order, joint, sequence_weights, class_weights, curvature, classes
+        As in :class:`~seqboost.objectives.Likelihood`.
+    end : ndarray of float64, shape (K,), optional
+        Scores of closing a sequence, which have no place in a model that is normalised as it goes; they only refuse
+        labels that end in a forbidden way.
 
     Attributes
     ----------
     has_table : bool
         Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
-        Scored positions of each sequence: those whose own label and m labels before are observed.
-
-    Notes
-    -----
-    A position whose label or one of whose m labels before is unobserved is left out. ``n_correct`` counts labels that
-    are best after the *true* labels before them, which is more than a labeller gets right that has to guess those.
+        Scored positions of each sequence: those whose own label and m labels before are observed. Others are left out.
 
     References
     ----------
@@ -61,29 +73,32 @@ class LocalLikelihood(ChainObjective):
     >>> found = objective.derivatives(np.zeros((2, 3, 2), np.float32), np.zeros((3, 2)))
     >>> found.log_likelihood.round(3)
     array([-1.386, -0.693])
-    >>> found.gradient[:, 1]                    # after label 0 there is a 1
+    >>> found.gradient[:, 1]                         # label 1 after label 0; nothing is said about label 1 before it
     array([[-0.5,  0. ],
            [ 0.5,  0. ]], dtype=float32)
     """
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
-        space, n_positions = self._space, len(self._labels)
-        lengths = np.diff(self._offsets)
-        slot, extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
-        counted = self._labels >= 0
-        position = np.arange(n_positions) - np.repeat(self._offsets[:-1], lengths)
+        space, offsets, n_positions = self._space, self._offsets, len(self._labels)
+        lengths = np.diff(offsets)
+        position = np.arange(n_positions) - np.repeat(offsets[:-1], lengths)
+        scored = self._labels >= 0
         for lag in range(1, space.order + 1):
-            exists = np.flatnonzero(position >= lag)
-            counted[exists] &= self._labels[exists - lag] >= 0
-        self.n_observed: NDArray[np.int64] = np.add.reduceat(counted, self._offsets[:-1], dtype=np.int64)
+            rows = np.flatnonzero(position >= lag)
+            scored[rows] &= self._labels[rows - lag] >= 0
+        self._is_scored = scored
+        self._ends_checked = not np.any(self._end == -np.inf)
+        before = np.append(0, np.cumsum(scored))
+        self.n_observed: NDArray[np.int64] = np.diff(before[offsets])
         self._weights = np.where(self.n_observed > 0, weights, 0.0)
-        self._rows = np.flatnonzero(counted)
-        self._sequence = np.repeat(np.arange(len(lengths)), lengths)[self._rows]
-        self._slot = slot[self._rows] if self._n_slots > 1 else np.zeros(len(self._rows), dtype=np.int32)
-        self._extended, self._known = extended[self._rows], self._labels[self._rows]
-        self._row_weights = self._weights[self._sequence]
+        self._row_weights = np.repeat(self._weights, lengths)
+        slot, self._extended = observed_contexts(self._labels, offsets, space.n_labels, space.order)
+        self._slot = slot if self._n_slots > 1 else np.zeros_like(slot)
+        self._chunks = sequence_chunks(offsets)
         shape = (space.n_labels, n_positions, self._n_slots)
         self._gradient, self._hessian = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
+        n_sums = (len(self._chunks), space.n_extended if self.has_table else 0, space.n_labels)
+        self._table_gradient, self._table_hessian = np.zeros(n_sums), np.zeros(n_sums)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Give gradient and curvature at these scores.
@@ -95,7 +110,7 @@ class LocalLikelihood(ChainObjective):
         table : ndarray of float64, shape (E, K)
             Baseline or transition scores, -inf = forbidden.
         n_threads : int, default=1
-            Plays no part.
+            Threads over chunks of sequences. The answer is the same, bit for bit, for any number.
 
         Returns
         -------
@@ -106,36 +121,27 @@ class LocalLikelihood(ChainObjective):
         InputError
             If the labels of a sequence break a forbidden transition.
         """
-        log_p = self._log_p(scores, table)
-        p = np.exp(log_p)
-        own = np.arange(len(p)), self._known
-        gradient = -self._row_weights[:, None] * p
-        gradient[own] += self._row_weights
-        if self._curvature == COUNT:
-            hessian = np.broadcast_to(self._row_weights[:, None], p.shape)
-        else:
-            hessian = (2.0 if self._curvature == MIXING else 1.0) * self._row_weights[:, None] * p * (1.0 - p)
-        self._gradient[:, self._rows, self._slot] = gradient.T
-        self._hessian[:, self._rows, self._slot] = hessian.T
-        correct = log_p.argmax(axis=1) == self._known
-        largest = float(self._weights.max(initial=0.0)) * checks.ROUNDING
+        log_prob, n_correct = self._run(scores, table, self._curvature, n_threads)
+        largest = float(self._weights.max(initial=0.0))
+        hessian_bound = largest if self._curvature == COUNT else cell_bound(1) * largest
+        hessian_bound *= 2.0 if self._curvature == MIXING else 1.0
         return Derivatives(
             gradient=self._gradient,
             hessian=self._hessian,
-            table_gradient=self._by_context(gradient),
-            table_hessian=self._by_context(hessian),
-            log_likelihood=self._by_sequence(log_p[own]),
-            n_correct=self._by_sequence(correct).astype(np.int64),
+            table_gradient=self._table_gradient.sum(axis=0) if self.has_table else None,
+            table_hessian=self._table_hessian.sum(axis=0) if self.has_table else None,
+            log_likelihood=log_prob,
+            n_correct=n_correct,
             n_observed=self.n_observed,
-            gradient_bound=largest,
-            hessian_bound=largest if self._curvature == COUNT else 0.5 * largest,
+            gradient_bound=largest * checks.ROUNDING,
+            hessian_bound=hessian_bound * checks.ROUNDING,
             caution=1.0,
         )
 
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give Σ_t log P(y_t | c_t, X) of each sequence, unweighted, without derivatives.
+        """Give Σ_t log p_t(y_t) of each sequence, unweighted, without derivatives.
 
         Leaves what ``derivatives`` returned untouched.
 
@@ -148,39 +154,103 @@ class LocalLikelihood(ChainObjective):
         -------
         ndarray of float64, shape (n_sequences,)
         """
-        log_p = self._log_p(scores, table)
-        return self._by_sequence(log_p[np.arange(len(log_p)), self._known])
-
-    def observed_scores(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return S_t(c_t, k) of the scored positions, (n_scored, K), up to a constant of each row."""
-        cells = scores[:, self._rows, self._slot].T.astype(np.float64)
-        of_context = (table + self._offset)[self._extended]
-        # What is forbidden stays so, whatever was added to its score.
-        return np.where(np.isneginf(of_context), -np.inf, cells + of_context)
+        return self._run(scores, table, VALUES, n_threads)[0]
 
     @property
     def scored_rows(self) -> NDArray[np.intp]:
         """The positions that are scored."""
-        return self._rows
+        return np.flatnonzero(self._is_scored)
 
-    def _log_p(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return log P(k | c_t, X) of the scored positions; complain if labels are impossible."""
+    def observed_scores(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return S_t(k) of the scored positions, (n_scored, K)."""
+        rows = self.scored_rows
+        of_context = (table + self._offset)[self._extended[rows]]
+        cells = scores[:, rows, self._slot[rows]].T.astype(np.float64)
+        # What is forbidden stays so, whatever was added to its score.
+        return np.where(np.isneginf(of_context), -np.inf, cells + of_context)
+
+    def _run(
+        self, scores: NDArray[np.float32], table: NDArray[np.float64], curvature: int, n_threads: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Work through all chunks; complain if labels are impossible."""
         if scores.shape != self._gradient.shape:
             raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
-        log_p: NDArray[np.float64] = log_softmax(self.observed_scores(scores, table), axis=1)
-        if not np.all(np.isfinite(log_p[np.arange(len(log_p)), self._known])):
+        n_sequences = len(self._offsets) - 1
+        log_prob, n_correct = np.zeros(n_sequences), np.zeros(n_sequences, dtype=np.int64)
+        adjusted = np.ascontiguousarray(table + self._offset)
+        tasks = [
+            (
+                (first, last, curvature), scores, adjusted, self._offsets, self._labels, self._is_scored, self._slot,
+                self._extended, self._row_weights, np.empty(self._space.n_labels), self._gradient, self._hessian,
+                self._table_gradient[chunk], self._table_hessian[chunk], log_prob, n_correct,
+            )
+            for chunk, (first, last) in enumerate(self._chunks)
+        ]  # fmt: skip
+        run_tasks(local_chunk, tasks, n_threads)
+        if not np.all(np.isfinite(log_prob)) or not self._ends_checked:
             raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
-        return log_p
+            self._ends_checked = True
+        return log_prob, n_correct
 
-    def _by_sequence(self, values: NDArray[np.generic]) -> NDArray[np.float64]:
-        sums: NDArray[np.float64] = np.zeros(len(self._offsets) - 1)
-        np.add.at(sums, self._sequence, values)
-        return sums
 
-    def _by_context(self, values: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Sum rows of (n_scored, K) by extended context; None for models without a table to learn."""
-        if not self.has_table:
-            return None
-        sums = np.zeros((self._space.n_extended, self._space.n_labels))
-        np.add.at(sums, self._extended, values)
-        return sums
+@jit
+def local_chunk(
+    setting: tuple[int, int, int],  # sequences first, last; curvature, or VALUES
+    scores: NDArray[np.float32],  # IN (K, N, C)
+    table: NDArray[np.float64],  # IN (E, K)
+    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
+    labels: NDArray[np.int32],  # IN (N,)
+    is_scored: NDArray[np.bool_],  # IN (N,)
+    slot: NDArray[np.int32],  # IN (N,) of the observed context; 0 for factored models
+    extended: NDArray[np.int32],  # IN (N,) of the observed context
+    row_weights: NDArray[np.float64],  # IN (N,)
+    prob: NDArray[np.float64],  # SCRATCH (K,)
+    gradient: NDArray[np.float32],  # OUT (K, N, C)
+    hessian: NDArray[np.float32],  # OUT (K, N, C)
+    table_gradient: NDArray[np.float64],  # OUT (E, K), or (0, K)
+    table_hessian: NDArray[np.float64],  # OUT (E, K), or (0, K)
+    log_prob: NDArray[np.float64],  # OUT (n_sequences,)
+    n_correct: NDArray[np.int64],  # OUT (n_sequences,)
+) -> None:
+    """Fill the rows of a range of sequences."""
+    n_labels = table.shape[1]
+    first, last, curvature = setting
+    has_table = table_gradient.shape[0] > 0
+    if curvature != VALUES:
+        table_gradient[:] = 0.0
+        table_hessian[:] = 0.0
+    for s in range(first, last):
+        total, right = 0.0, 0
+        for t in range(offsets[s], offsets[s + 1]):
+            if not is_scored[t]:
+                continue
+            c, e, y = slot[t], extended[t], labels[t]
+            highest, best = -np.inf, 0
+            for k in range(n_labels):
+                score = table[e, k]
+                if score > -np.inf:
+                    score += np.float64(scores[k, t, c])
+                prob[k] = score
+                if score > highest:
+                    highest, best = score, k
+            norm = 0.0
+            for k in range(n_labels):
+                norm += np.exp(prob[k] - highest)
+            total += prob[y] - highest - np.log(norm)
+            right += best == y
+            w = row_weights[t]
+            if curvature == VALUES:
+                continue
+            for k in range(n_labels):
+                p = np.exp(prob[k] - highest) / norm
+                g = w * ((1.0 if k == y else 0.0) - p)
+                h = w
+                if curvature != COUNT:
+                    h = w * p * (1.0 - p) * (2.0 if curvature == MIXING else 1.0)
+                gradient[k, t, c] = np.float32(g)
+                hessian[k, t, c] = np.float32(h)
+                if has_table:
+                    table_gradient[e, k] += g
+                    table_hessian[e, k] += h
+        log_prob[s] = total
+        n_correct[s] = right

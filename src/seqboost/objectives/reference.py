@@ -18,6 +18,7 @@ __all__ = [
     "enumerate_chain",
     "exact_hessian",
     "gradient",
+    "local_log_likelihood",
     "log_likelihood",
     "mixing_sums",
     "pair_marginals",
@@ -287,3 +288,22 @@ def pseudo_hessian(
         mean = p @ flat
         total += (flat * p[:, None]).T @ flat - np.outer(mean, mean)
     return total
+
+
+def local_log_likelihood(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],  # IN (T,) -1 = unobserved
+    order: int,
+) -> float:
+    """Give Σ_t log P(y_t | c_t) of a chain normalised at each position, but for those with an unobserved lag."""
+    n_labels, n_positions, n_slots = scores.shape
+    path, total = tuple(int(label) for label in labels), 0.0
+    for t in range(n_positions):
+        if min(path[max(0, t - order) : t + 1]) < 0:
+            continue
+        slot = slot_of(path, t, n_labels, order) if n_slots > 1 else 0
+        row = table[extended_of(path, t, n_labels, order)]
+        local = np.array([row[k] + (float(scores[k, t, slot]) if row[k] > -np.inf else 0.0) for k in range(n_labels)])
+        total += local[path[t]] - _log_sum(local)
+    return float(total)

@@ -1,41 +1,14 @@
-"""Slow, obviously right twins of the objectives that score labels one by one; for tests."""
+"""The slow, obviously right twin of :mod:`seqboost.objectives.bags`; for tests."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bag_log_likelihood", "bag_members", "local_log_likelihood"]
-
-
-def local_log_likelihood(
-    scores: NDArray[np.floating], table: NDArray[np.float64], labels: Sequence[int], order: int
-) -> tuple[float, int, int]:
-    """Return Σ_t log P(y_t | labels before) of one sequence, labels that are best, and labels that count."""
-    n_labels = scores.shape[0]
-    total, n_correct, n_counted = 0.0, 0, 0
-    for t, label in enumerate(labels):
-        lags = [labels[t - lag] for lag in range(1, min(order, t) + 1)]
-        if label < 0 or min(lags, default=0) < 0:
-            continue
-        slot = sum(lag * n_labels**i for i, lag in enumerate(lags))
-        extended = sum(n_labels**i for i in range(len(lags))) + slot
-        of_labels = [
-            float(scores[k, t, slot if scores.shape[2] > 1 else 0]) + table[extended, k]
-            if table[extended, k] > -math.inf
-            else -math.inf
-            for k in range(n_labels)
-        ]
-        top = max(of_labels)
-        log_z = top + math.log(sum(math.exp(s - top) for s in of_labels))
-        total += of_labels[label] - log_z
-        n_correct += of_labels.index(top) == label
-        n_counted += 1
-    return total, n_correct, n_counted
+__all__ = ["bag_log_likelihood", "bag_members"]
 
 
 def bag_members(t: int, length: int, size: int | None, direction: str) -> list[int]:

@@ -1,0 +1,139 @@
+"""HMM: a hidden Markov model whose states are the labels, trained by counting.
+
+    P(X, Y) = Π_t P(y_t | y_{t-1}, .., y_{t-m}) P(x_t | y_t)
+
+    scores[k, t] = log P(x_t | k)         emissions.py            table[e, k] = log P(k | context e)
+
+Given X this is a chain with factored potentials, so all that is asked of it is answered exactly by ``seqboost.chain``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.boosting import extended_contexts, label_table
+from seqboost.chain import ContextSpace, Potentials
+from seqboost.estimators.arguments import unchanged_on_failure
+from seqboost.estimators.family.emissions import Emissions
+from seqboost.estimators.parameters import check_parameters, integer, plain_number, real
+from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
+from seqboost.exceptions import ModelFileError
+from seqboost.sequences import SequenceBatch
+
+__all__ = ["HMM"]
+
+
+class HMM(SequenceLabeler):
+    """Label sequences with a hidden Markov model: labels emit the columns, each independently of the others.
+
+    Training is counting, so it takes an instant; columns that say the same thing twice are counted twice.
+
+    Parameters
+    ----------
+    order : int, default=1
+        How many labels back a label depends on; 0 is naive Bayes.
+    smoothing : float, default=1.0
+        Added to the counts of categories.
+    decoding : {"posterior", "viterbi"}, default="posterior"
+        As in :class:`~seqboost.TreeCRF`.
+    beam : int or None, default=None
+        Prediction keeps only so many contexts at each position.
+    categorical_features : None, list of columns or boolean mask, default=None
+        Numeric columns to be treated as categories. Columns of strings always are.
+    sequence : str or None, default=None
+        Name of the column that tells sequences apart, if X is a table.
+    n_jobs : int or None, default=None
+        Number of threads of prediction.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,)
+        The labels.
+    transition_scores_ : ndarray of shape (n_contexts, n_labels)
+        log P(y_t | the labels before), contexts near the start first, as :mod:`seqboost.chain.contexts` has them.
+    n_features_in_ : int
+        Number of columns.
+
+    See Also
+    --------
+    seqboost.MEMM, seqboost.TreeCRF : Models of P(Y | X), which may look at overlapping windows.
+
+    References
+    ----------
+    Rabiner, L. R. (1989). A tutorial on hidden Markov models and selected applications in speech recognition.
+    Proceedings of the IEEE 77.
+
+    Examples
+    --------
+    >>> from seqboost import HMM
+    >>> model = HMM().fit([["walk", "shop", "clean"], ["walk", "walk"]], [["sun", "sun", "rain"], ["sun", "sun"]])
+    >>> print(*model.predict([["walk", "clean", "clean"]])[0])
+    sun rain rain
+    """
+
+    def __init__(
+        self,
+        *,
+        order: int = 1,
+        smoothing: float = 1.0,
+        decoding: str = "posterior",
+        beam: int | None = None,
+        categorical_features: Any = None,
+        sequence: str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.order = order
+        self.smoothing = smoothing
+        self.decoding = decoding
+        self.beam = beam
+        self.categorical_features = categorical_features
+        self.sequence = sequence
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HMM:
+        """Count labels, transitions and emissions.
+
+        Parameters
+        ----------
+        X, y : as in :meth:`seqboost.TreeCRF.fit`
+            Positions with an unobserved label do not count.
+        sample_weight : array-like of shape (n_sequences,), optional
+            Weights of sequences.
+
+        Returns
+        -------
+        self : HMM
+        """
+        rules = {"order": integer(0, 8), "smoothing": real(0, open_low=True), **PREDICTION_RULES}
+        check_parameters("HMM", vars(self), rules)
+        with unchanged_on_failure(self):
+            training = self._learned(X, y, sample_weight)
+            batch, labels, n_labels = training.batch, training.labels, len(self.classes_)
+            weights = np.repeat(training.weights, batch.lengths)
+            self._order = int(plain_number(self.order))
+            contexts = extended_contexts(labels, batch.offsets, n_labels, self._order)
+            n_extended = ContextSpace(n_labels, self._order).n_extended
+            self.transition_scores_ = label_table(labels, contexts, weights, n_extended, n_labels)
+            self._emissions = Emissions.fit(batch, labels, weights, n_labels, float(self.smoothing))
+        return self
+
+    def _scored(self, batch: SequenceBatch) -> Potentials:
+        scores = self._emissions.scores(batch)
+        # What all labels have in common cancels; without it, differences keep their digits in single precision.
+        scores -= scores.max(axis=1, keepdims=True)
+        by_label = np.ascontiguousarray(scores.T[:, :, None], dtype=np.float32)
+        return Potentials(by_label, self.transition_scores_, batch.offsets, self._order)
+
+    def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        arrays, header = self._emissions.to_arrays()
+        return arrays | {"table": self.transition_scores_}, {"emissions": header, "order": self._order}
+
+    def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
+        n_labels, self._order = len(self.classes_), int(header["order"])
+        self.transition_scores_ = arrays["table"]
+        if self.transition_scores_.shape != (ContextSpace(n_labels, self._order).n_extended, n_labels):
+            raise ModelFileError("the transitions of this model do not fit its labels and order; save it again")
+        self._emissions = Emissions.from_arrays(arrays, header["emissions"], n_labels)

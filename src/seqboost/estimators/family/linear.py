@@ -1,0 +1,83 @@
+"""A linear chain: weights of window features, and a table of transitions. What LinearCRF and VotedPerceptron train.
+
+F_t(c, k) = Σ_j x_tj w_jk + A(c, k)              x_t = the pairs of `LinearColumns` in the window of t
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.chain import ContextSpace, Potentials
+from seqboost.exceptions import ModelFileError
+from seqboost.features import FeatureBinner, LinearColumns, LinearRows, LinearWeights
+from seqboost.sequences import SequenceBatch
+
+__all__ = ["LinearChain", "fit_columns"]
+
+
+def fit_columns(batch: SequenceBatch, window: Any) -> LinearColumns:
+    """Learn the features of a linear model from training sequences."""
+    return LinearColumns.fit(batch, FeatureBinner.fit(batch, window=window))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearChain:
+    """Weights and transitions.
+
+    Attributes
+    ----------
+    weights : LinearWeights
+        w.
+    table : ndarray of float64, shape (E, K)
+        A.
+    order : int
+        Markov order.
+    """
+
+    weights: LinearWeights
+    table: NDArray[np.float64]
+    order: int
+
+    @classmethod
+    def dense(
+        cls, columns: LinearColumns, weights: NDArray[np.floating], table: NDArray[np.float64], order: int
+    ) -> LinearChain:
+        """Make a chain of weights for all labels, (n_features, K)."""
+        n_features, n_labels = weights.shape
+        start = np.arange(0, n_features * n_labels + 1, n_labels, dtype=np.int64)
+        label = np.tile(np.arange(n_labels, dtype=np.int32), n_features)
+        value = np.ascontiguousarray(weights, dtype=np.float32).reshape(-1)
+        return cls(LinearWeights(columns, n_labels, start, label, value), table, order)
+
+    def rows(self, batch: SequenceBatch) -> LinearRows:
+        """Turn a batch into pairs."""
+        return self.weights.columns.transform(batch)
+
+    def scored(self, rows: LinearRows, n_threads: int) -> Potentials:
+        """Score all labels at all positions."""
+        return Potentials(self.weights.scores(rows, n_threads), self.table, rows.offsets, self.order)
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return arrays and a header of plain values."""
+        arrays, header = self.weights.columns.binner.to_arrays()
+        arrays = {f"binner.{name}": array for name, array in arrays.items()}
+        arrays |= {f"linear.{name}": array for name, array in self.weights.to_arrays().items()}
+        return arrays | {"table": self.table}, {"binner": header, "order": self.order}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any], n_labels: int) -> LinearChain:
+        """Rebuild; ModelFileError if the parts do not fit together."""
+
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+
+        binner = FeatureBinner.from_arrays(part("binner."), header["binner"])
+        weights = LinearWeights.from_arrays(part("linear."), binner, n_labels)
+        order, table = int(header["order"]), arrays["table"]
+        if table.shape != (ContextSpace(n_labels, order).n_extended, n_labels) or not np.isfinite(table).all():
+            raise ModelFileError("the transitions of this model do not fit its labels and order; save it again")
+        return cls(weights, table, order)

@@ -1,0 +1,311 @@
+"""VotedPerceptron: weights learn from mistakes of decoding, and all weights that were ever held have a vote.
+
+    for each sequence, again and again:   Ŷ = argmax_Y w·Φ(X, Y);   if Ŷ ≠ Y:  w += Φ(X, Y) − Φ(X, Ŷ)
+
+After n sequences there were n vectors w_1 .. w_n. *Voted*: each decodes, and positions go to the label with the most
+votes. *Averaged*: their mean decodes once, which is nearly as good and n times cheaper. Between the two, consecutive
+vectors make up a group whose mean has as many votes as the group has vectors: one group is the averaged perceptron, as
+many groups as vectors are the voted one.
+
+A mean is taken from two sums. Let a group begin after visit s; a mistake δ made at its i-th visit, i = 0 .. g−1, is in
+g − i of its g vectors, so
+
+    mean = w_end − (1/g) Σ_mistakes i·δ                     ``aged`` of the kernels is Σ i·δ
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from seqboost.chain import ContextSpace, Potentials, viterbi
+from seqboost.chain.beam import beam_sequence
+from seqboost.chain.paths import viterbi_chunk
+from seqboost.estimators.arguments import unchanged_on_failure
+from seqboost.estimators.automatic import automatic_window
+from seqboost.estimators.family.linear import LinearChain, fit_columns
+from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence
+from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number
+from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
+from seqboost.exceptions import ModelFileError
+from seqboost.features import LinearColumns, LinearRows
+from seqboost.sequences import SequenceBatch
+
+__all__ = ["VotedPerceptron"]
+
+RULES: dict[str, Rule] = {
+    "method": one_of("averaged", "voted"),
+    "n_voters": integer(1),
+    "max_iter": integer(1),
+    "order": integer(0, 8),
+    **PREDICTION_RULES,
+}
+
+
+class VotedPerceptron(SequenceLabeler):
+    """Label sequences with the structured perceptron of Collins (2002), averaged or voted.
+
+    Parameters
+    ----------
+    method : {"averaged", "voted"}, default="averaged"
+        Whether the mean of all weights labels, or groups of them vote.
+    n_voters : int, default=100
+        With ``method="voted"``: number of groups; as many as there are sequences times passes, or more, let every
+        vector of weights vote for itself. Memory and time of prediction grow with it.
+    max_iter : int, default=10
+        Passes over the training sequences; a pass without mistakes is the last one.
+    order : int, default=1
+        How many labels back a label depends on.
+    window : "auto", int, tuple, list or dict, default="auto"
+        As in :class:`~seqboost.TreeCRF`.
+    decoding : {"posterior", "viterbi"}, default="viterbi"
+        As in :class:`~seqboost.TreeCRF`. Voters always vote for their best labellings.
+    beam : int or None, default=None
+        Training and prediction keep only so many contexts at each position.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of sequences.
+    categorical_features, sequence, n_jobs
+        As in :class:`~seqboost.HMM`; training has one thread.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,)
+        The labels.
+    mistakes_ : list of int
+        Wrongly decoded sequences in each pass.
+    n_iter_ : int
+        Passes done.
+    window_ : int, tuple, list or dict
+        What "auto" came to.
+    n_features_in_ : int
+        Number of columns.
+
+    Notes
+    -----
+    Scores have no scale of their own, so probabilities (of ``predict_proba``, ``log_prob`` …) are those of a chain
+    with the averaged weights, as the literature uses them, and too sure as a rule. With ``method="voted"``,
+    ``predict_proba`` gives shares of votes.
+
+    References
+    ----------
+    Collins, M. (2002). Discriminative training methods for hidden Markov models: theory and experiments with
+    perceptron algorithms. EMNLP.
+
+    Freund, Y. and Schapire, R. (1999). Large margin classification using the perceptron algorithm. Machine Learning 37.
+
+    Examples
+    --------
+    >>> from seqboost import VotedPerceptron
+    >>> model = VotedPerceptron(window=0, random_state=0).fit(["banana", "tomato"], ["010101", "010101"])
+    >>> print("".join(model.predict(["manana"])[0]))
+    010101
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str = "averaged",
+        n_voters: int = 100,
+        max_iter: int = 10,
+        order: int = 1,
+        window: Any = "auto",
+        decoding: str = "viterbi",
+        beam: int | None = None,
+        random_state: Any = None,
+        categorical_features: Any = None,
+        sequence: str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.method = method
+        self.n_voters = n_voters
+        self.max_iter = max_iter
+        self.order = order
+        self.window = window
+        self.decoding = decoding
+        self.beam = beam
+        self.random_state = random_state
+        self.categorical_features = categorical_features
+        self.sequence = sequence
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> VotedPerceptron:
+        """Train on sequences.
+
+        Parameters
+        ----------
+        X, y : as in :meth:`seqboost.TreeCRF.fit`
+            Every label must be observed.
+
+        Returns
+        -------
+        self : VotedPerceptron
+        """
+        check_parameters("VotedPerceptron", vars(self), RULES)
+        with unchanged_on_failure(self):
+            training = self._learned(X, y)
+            training.check_observed("VotedPerceptron", "use TreeCRF, which sums over such labels")
+            self.window_ = automatic_window(self.window, training.batch)
+            columns = fit_columns(training.batch, self.window_)
+            n_visits = training.batch.n_sequences * int(self.max_iter)
+            n_groups = min(int(self.n_voters), n_visits) if self.method == "voted" else 1
+            learner = _Learner(columns, columns.transform(training.batch), training.labels, self._space, self._beam)
+            rng = check_random_state(self.random_state)
+            self.mistakes_ = learner.learn(rng, int(self.max_iter), -(-n_visits // n_groups))
+            self.n_iter_ = len(self.mistakes_)
+            self._voters = learner.voters
+            self._votes = np.array(learner.votes, dtype=np.int64)
+            self._chain = _mean(self._voters, self._votes)
+        return self
+
+    @property
+    def _space(self) -> ContextSpace:
+        return ContextSpace(len(self.classes_), int(plain_number(self.order)))
+
+    def _scored(self, batch: SequenceBatch) -> Potentials:
+        return self._chain.scored(self._chain.rows(batch), self._n_threads)
+
+    def _shares(self, batch: SequenceBatch) -> NDArray[np.float64]:
+        """Return the share of votes that each label gets, (n_rows, K)."""
+        rows, n_threads = self._chain.rows(batch), self._n_threads
+        share = np.zeros((batch.n_rows, len(self.classes_)))
+        for voter, votes in zip(self._voters, self._votes, strict=True):
+            path = viterbi(voter.scored(rows, n_threads), beam=self._beam, n_threads=n_threads).labels
+            share[np.arange(len(path)), path] += votes
+        return share / self._votes.sum()
+
+    def _marginals(self, batch: SequenceBatch) -> NDArray[Any]:
+        return self._shares(batch) if len(self._voters) > 1 else super()._marginals(batch)
+
+    def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
+        if len(self._voters) == 1:
+            return super()._codes(batch)
+        return np.argmax(self._shares(batch), axis=1).astype(np.int32)
+
+    def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        arrays, header = self._chain.to_arrays()
+        if len(self._voters) > 1:
+            arrays["voters.value"] = np.stack([voter.weights.value for voter in self._voters])
+            arrays["voters.table"] = np.stack([voter.table for voter in self._voters])
+        return arrays | {"votes": self._votes}, header | {"mistakes": self.mistakes_}
+
+    def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
+        self._chain = LinearChain.from_arrays(arrays, header, len(self.classes_))
+        self._votes, self._voters = arrays["votes"], [self._chain]
+        self.mistakes_ = [int(n) for n in header["mistakes"]]
+        self.n_iter_ = len(self.mistakes_)
+        if "voters.value" in arrays:
+            values, tables = arrays["voters.value"], arrays["voters.table"]
+            fits = values.shape[1:] == self._chain.weights.value.shape and tables.shape[1:] == self._chain.table.shape
+            if not fits or not len(values) == len(tables) == len(self._votes):
+                raise ModelFileError("the voters of this model do not fit its features and labels; save it again")
+            self._voters = [
+                LinearChain(self._chain.weights.with_value(value), table, self._chain.order)
+                for value, table in zip(values, tables, strict=True)
+            ]
+
+
+def _mean(voters: list[LinearChain], votes: NDArray[np.int64]) -> LinearChain:
+    """Return the mean of the voters."""
+    if len(voters) == 1:
+        return voters[0]
+    share = votes / votes.sum()
+    value = sum(s * voter.weights.value.astype(np.float64) for s, voter in zip(share, voters, strict=True))
+    table = sum(s * voter.table for s, voter in zip(share, voters, strict=True))
+    return LinearChain(voters[0].weights.with_value(np.asarray(value)), np.asarray(table), voters[0].order)
+
+
+class _Learner:
+    """Weights while they learn.
+
+    Attributes
+    ----------
+    voters : list of LinearChain
+        Means of the groups that are finished.
+    votes : list of int
+        How many vectors each of them stands for.
+    """
+
+    def __init__(
+        self,
+        columns: LinearColumns,
+        rows: LinearRows,
+        labels: NDArray[np.int32],
+        space: ContextSpace,
+        beam: int | None,
+    ) -> None:
+        self._columns, self._rows, self._labels, self._space = columns, rows, labels, space
+        self._weights = np.zeros((columns.n_features, space.n_labels))
+        self._table = np.zeros((space.n_extended, space.n_labels))
+        self._turned = np.zeros((space.n_labels, space.n_extended))
+        self._aged, self._aged_table = np.zeros_like(self._weights), np.zeros_like(self._table)
+        self._age = 0  # visits of the group so far
+        self._beam = beam if beam is not None and beam < space.n_contexts else None
+        self._end = np.zeros(space.n_labels)
+        longest = int(np.diff(rows.offsets).max())
+        self._total = np.empty(space.n_labels)
+        self._cells = np.empty(space.n_labels * longest, dtype=np.float32)
+        self._path, self._score = np.empty(longest, dtype=np.int32), np.empty(1)
+        self._choice = np.empty((longest, space.n_contexts if self._beam is None else 0), dtype=np.uint16)
+        places = (longest + 1, self._beam or 0)
+        self._kept, self._parent = np.empty(places, np.int64), np.empty(places, np.int64)
+        self._alpha, self._dense = np.empty(places), np.empty((2, space.n_contexts))
+        self.voters: list[LinearChain] = []
+        self.votes: list[int] = []
+
+    def learn(self, rng: Any, max_iter: int, group: int) -> list[int]:
+        """Pass over the sequences in random orders; return the number of wrongly decoded ones in each pass."""
+        mistakes = []
+        for _ in range(max_iter):
+            wrong = 0
+            for s in rng.permutation(len(self._rows.offsets) - 1).tolist():
+                wrong += self._visit(s)
+                if self._age == group:
+                    self._finish_group()
+            mistakes.append(wrong)
+            if wrong == 0:
+                break
+        if self._age:
+            self._finish_group()
+        return mistakes
+
+    def _visit(self, s: int) -> bool:
+        """Decode a sequence and learn from it; tell whether it was wrong."""
+        rows, columns = self._rows, self._columns
+        begin, stop = int(rows.offsets[s]), int(rows.offsets[s + 1])
+        pairs = ((begin, stop), rows.indptr, rows.column, rows.value)
+        seen = (*pairs, columns.offsets, columns.feature_of, columns.boundary)
+        guess = self._decoded(stop - begin, seen)
+        age = float(self._age)
+        self._age += 1
+        if not learn_features(*seen, self._labels, guess, age, self._weights, self._aged):
+            return False
+        truth, base = self._labels[begin:stop], self._space.base
+        learn_transitions(truth, guess, base, age, self._table, self._turned, self._aged_table)
+        return True
+
+    def _decoded(self, length: int, seen: tuple[Any, ...]) -> NDArray[np.int32]:
+        n_labels, base = self._space.n_labels, self._space.base
+        scores = self._cells[: n_labels * length].reshape(n_labels, length, 1)
+        score_sequence(*seen, self._weights, self._total, scores)  # type: ignore[call-arg]
+        path = self._path[:length]
+        if self._beam is None:
+            ends = np.array([0, length], dtype=np.int64)
+            viterbi_chunk(scores, self._turned, self._end, ends, base, 0, 1, self._choice, path, self._score)
+        else:
+            n_rows = length + 1
+            beam_sequence(
+                scores, self._table, self._end, base, 0, length, self._kept[:n_rows], self._alpha[:n_rows],
+                self._parent[:n_rows], self._dense, path, np.empty((0, 0, 0), np.float32),
+            )  # fmt: skip
+        return path
+
+    def _finish_group(self) -> None:
+        """Keep the mean of the group's vectors, and begin a new group."""
+        mean = self._weights - self._aged / self._age
+        table = self._table - self._aged_table / self._age
+        self.voters.append(LinearChain.dense(self._columns, mean, table, self._space.order))
+        self.votes.append(self._age)
+        self._aged[:], self._aged_table[:], self._age = 0.0, 0.0, 0
