@@ -1,12 +1,13 @@
 """Future features: sliding windows, MEMM, CRF and FutureFeatureMEMM where later positions decide.
 
-python benchmarks/future.py [--only synthetic,bags,binary,stress,columns] [--orders 1,2,3,4]
+python benchmarks/future.py [--only synthetic,bags,binary,stress,columns,words] [--orders 1,2,3,4]
 
 ``synthetic``: the sets XOR, OR and EXTRA of section 5.4.1 of Hao (2009), 400 sequences for training, 200 for
 validation, 100 for testing; beside its Table 5.4. ``bags``: how well the patterns themselves are found (Table 5.3).
 ``binary``: NETtalk stress as two labels, window of one letter, beside its Table 5.5; a fifth of the training words is
 held out, for all methods. ``stress``: the same with all five labels. ``columns``: TreeCRF of order 1 with and without
-``FutureFeatures``. Every model has its defaults; only order and bag size differ.
+``FutureFeatures``. ``words``: words that begin alike and are stressed otherwise. Every model has its defaults; only
+order, window and bag size differ.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import report
-from data import load
+from data import data_folder, load
 from seqboost import FutureFeatureMEMM, FutureFeatures, TreeCRF
 from seqboost.datasets import make_future_bits
 
@@ -33,12 +34,15 @@ SOURCE_BINARY = {
     "FF-MEMM-4, bag 2": 90.3, "FF-MEMM-1, bag 4": 88.9, "FF-MEMM-2, bag 4": 89.6, "FF-MEMM-3, bag 4": 90.5,
     "FF-MEMM-4, bag 4": 89.2,
 }  # fmt: skip
-PARTS = ("synthetic", "bags", "binary", "stress", "columns")
+PARTS = ("synthetic", "bags", "binary", "stress", "columns", "words")
+STEMS = ("photograph", "telegraph", "democra", "analog", "econom", "academ", "origin", "medicin", "substan", "solid")
+SHOWN = ("photograph", "photography", "telegraph", "telegraphy", "democrat", "democracy", "economy", "economic",
+         "academy", "academic", "origin", "original", "solid", "solidity")  # fmt: skip
 
 
-def memm(order: int, bag_size: int | None = None, **settings: Any) -> FutureFeatureMEMM:
-    """Return an MEMM; with a bag size, one that looks for patterns."""
-    if bag_size is None:
+def memm(order: int, bag_size: int | None = None, *, endless: bool = False, **settings: Any) -> FutureFeatureMEMM:
+    """Return an MEMM; with a bag size, or with bags that go on to the end, one that looks for patterns."""
+    if bag_size is None and not endless:
         settings["max_patterns"] = 0
     return FutureFeatureMEMM(order, bag_size=bag_size, random_state=0, **settings)
 
@@ -46,6 +50,12 @@ def memm(order: int, bag_size: int | None = None, **settings: Any) -> FutureFeat
 def crf(order: int) -> TreeCRF:
     """Return a chain of this order that sees one position."""
     return TreeCRF(order=order, window=0, random_state=0, refit=False, validation_fraction=0.2)
+
+
+def write(part: str, rows: list[dict[str, Any]], key: tuple[str, ...]) -> None:
+    """Write the table of one part."""
+    command = f"python benchmarks/future.py --only {part}"
+    report.write(f"future_{part}", rows, key=key, note=(__doc__ or "").splitlines()[0], command=command)
 
 
 def synthetic() -> None:
@@ -65,7 +75,7 @@ def synthetic() -> None:
             row[f"{kind} %, source"] = SOURCE_SYNTHETIC[method][i]
         print(row, flush=True)
         rows.append(row)
-    report.write("future_synthetic", rows, key=("method",), note=(__doc__ or "").splitlines()[0])
+    write("synthetic", rows, ("method",))
 
 
 def bags() -> None:
@@ -85,7 +95,7 @@ def bags() -> None:
                     row[f"{what} %, {name}"] = _recognised(found, field, parts[0], part)
             print(row, flush=True)
             rows.append(row)
-    report.write("future_bags", rows, key=("set", "G_0"), note=(__doc__ or "").splitlines()[0])
+    write("bags", rows, ("set", "G_0"))
 
 
 def _recognised(probabilities: Any, field: str, training: Any, part: Any) -> float | None:
@@ -118,7 +128,7 @@ def _row(method: str, model: Any, data: tuple[Any, Any, Any, Any], source: dict[
     if source:
         row["source %"] = source.get(method)
     if isinstance(model, FutureFeatureMEMM):
-        row["patterns"] = len(model.patterns_)
+        row |= {"patterns": len(model.patterns_), "held-out log-likelihood": model.history_["validation_score"][-1]}
     row["fit s"] = round(seconds, 1)
     print(row, flush=True)
     return row
@@ -132,7 +142,7 @@ def binary(orders: list[int]) -> None:
         methods |= {f"MEMM-{k}": memm(k), f"CRF-{k}": crf(k)}
         methods |= {f"FF-MEMM-{k}, bag {u}": memm(k, u) for u in (2, 4)}
     rows = [_row(method, model, data, SOURCE_BINARY) for method, model in methods.items()]
-    report.write("future_binary", rows, key=("method",), note=(__doc__ or "").splitlines()[0])
+    write("binary", rows, ("method",))
 
 
 def stress(orders: list[int]) -> None:
@@ -147,7 +157,7 @@ def stress(orders: list[int]) -> None:
             methods |= {f"FF-MEMM-{k}, bag {u}": memm(k, u)}
             methods |= {f"FF-MEMM-{k}, bag {u}, a pattern per label": memm(k, u, patterns="per_label")}
     rows = [_row(method, model, data, {}) for method, model in methods.items()]
-    report.write("future_stress", rows, key=("method",), note=(__doc__ or "").splitlines()[0])
+    write("stress", rows, ("method",))
 
 
 def columns() -> None:
@@ -172,7 +182,38 @@ def columns() -> None:
             }
             print(row, flush=True)
             rows.append(row)
-    report.write("future_columns", rows, key=("set", "FutureFeatures"), note=(__doc__ or "").splitlines()[0])
+    write("columns", rows, ("set", "FutureFeatures"))
+
+
+def words() -> None:
+    """Print and write the stress of words that begin alike and are stressed otherwise; none of their kin is trained on.
+
+    Both models see a letter with two neighbours and the label before; one of them finds patterns in all later letters.
+    """
+    lines = (data_folder() / "nettalk" / "nettalk.data").read_text(encoding="latin-1").splitlines()[10:]
+    table = {word: stress for word, _, stress, *_ in (line.split("\t") for line in lines if line.count("\t") >= 3)}
+    table = {word: stress for word, stress in table.items() if len(word) == len(stress)}
+    kin = {word for word in table if word.startswith(STEMS)}
+    chosen = np.random.default_rng(0).permutation(sorted(set(table) - kin)).tolist()
+    X, y = chosen, [list(table[word]) for word in chosen]
+    models = {"MEMM-1": memm(1, window=2), "FF-MEMM-1": memm(1, window=2, endless=True)}
+    for model in models.values():
+        model.fit(X, y)
+    names = [word for word in SHOWN if word in table]
+    rows = [
+        {"word": word, "truth": table[word]}
+        | {name: "".join(model.predict([word])[0]) for name, model in models.items()}
+        for word in names
+    ]
+    every = sorted(kin)
+    truth = [list(table[word]) for word in every]
+    rows.append(
+        {"word": f"letters right in {len(every)} words of these families, %", "truth": ""}
+        | {name: round(100 * model.score(every, truth), 2) for name, model in models.items()}
+    )
+    for row in rows:
+        print(row, flush=True)
+    write("words", rows, ())
 
 
 def main() -> None:
@@ -184,7 +225,7 @@ def main() -> None:
     orders = [int(k) for k in arguments.orders.split(",")]
     runs = {
         "synthetic": synthetic, "bags": bags, "binary": lambda: binary(orders), "stress": lambda: stress(orders),
-        "columns": columns,
+        "columns": columns, "words": words,
     }  # fmt: skip
     for part in arguments.only.split(","):
         runs[part]()

@@ -41,11 +41,14 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write(name: str, rows: Sequence[dict[str, Any]], *, note: str = "", key: Sequence[str] = ()) -> Path:
+def write(
+    name: str, rows: Sequence[dict[str, Any]], *, note: str = "", key: Sequence[str] = (), command: str = ""
+) -> Path:
     """Write ``rows`` to ``results/<name>.json`` and ``.md``; return the path of the Markdown file.
 
     With ``key``, rows already in the file are kept unless a new row has the same values in the columns of ``key``, so
-    that parts of a benchmark can be run again by themselves.
+    that parts of a benchmark can be run again by themselves. ``command`` is what makes the table, if it is not the
+    script of its name.
     """
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
@@ -57,13 +60,14 @@ def write(name: str, rows: Sequence[dict[str, Any]], *, note: str = "", key: Seq
     merged = [*kept, *rows]
     merged.sort(key=lambda row: tuple(str(row.get(column)) for column in key))
     info = {"machine": machine(), "date": datetime.date.today().isoformat(), "note": note, "rows": merged}
+    command = command or f"python benchmarks/{name}.py"
     path.write_text(json.dumps(info, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     markdown = path.with_suffix(".md")
-    markdown.write_text(_markdown(name, info), encoding="utf-8")
+    markdown.write_text(_markdown(name, info, command), encoding="utf-8")
     return markdown
 
 
-def _markdown(name: str, info: dict[str, Any]) -> str:
+def _markdown(name: str, info: dict[str, Any], command: str) -> str:
     rows, host = info["rows"], info["machine"]
     columns = list(dict.fromkeys(column for row in rows for column in row))
     lines = [f"# {name.replace('_', ' ')}", ""]
@@ -76,7 +80,7 @@ def _markdown(name: str, info: dict[str, Any]) -> str:
         "",
         f"{info['date']}; {host['processor']}, {host['cores']} cores, {host['memory_gib']} GiB; {host['system']}, "
         f"Python {host['python']}, {versions}.",
-        f"Command: `python benchmarks/{name}.py`.",
+        f"Command: `{command}`.",
     ]
     return "\n".join(lines) + "\n"
 
