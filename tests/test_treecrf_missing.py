@@ -209,8 +209,10 @@ def test_warm_start_is_cold_start(policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_linear_start(policy):
+def test_a_linear_start(policy, monkeypatch):
     X, y = numeric()
+    own = lambda task, weights, plan, seed: weights.scores(task.rows)  # noqa: E731
+    monkeypatch.setattr(training, "cross_scores", own)  # scores of training as those of prediction
     model = model_of(policy, init="linear").fit(X, y)
     n = sum(map(len, y))
     assert np.sum(model.log_prob(X, y)) / n == pytest.approx(model.history_["train_score"][-1], abs=2e-5)

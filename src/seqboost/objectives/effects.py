@@ -45,7 +45,7 @@ def best_effect(
     >>> feature = np.array([1.0, 1.0, 0.0, 0.0] * 100)
     >>> labels = np.array([1, 1, 1, 0] * 100, dtype=np.int32)
     >>> best_effect(np.zeros((400, 2)), feature, labels, np.ones(400), np.array([False, True])).round(1)
-    array([0., 4.])
+    array([0. , 3.9])
     """
     rows = (labels >= 0) & (weights > 0)
     base, q, w = base[rows], feature[rows], weights[rows]
