@@ -102,7 +102,7 @@ class Filler:
         n_numeric = len(self.numbers)
         numeric = np.empty((batch.n_rows, n_numeric + len(self.flagged)), dtype=batch.numeric.dtype)
         numeric[:, :n_numeric] = batch.numeric
-        for j in np.flatnonzero(~np.isnan(self.numbers)):
+        for j in np.flatnonzero(~np.isnan(self.numbers)).tolist():
             column = numeric[:, j]
             column[np.isnan(column)] = self.numbers[j]
         numeric[:, n_numeric:] = self._flags(batch)
