@@ -1,5 +1,6 @@
 """``TreeCRF(missing=...)``: every policy with every kind of column, order, potential and tree; oracles by hand."""
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -264,3 +265,13 @@ def test_the_examples_of_the_page_run(capsys):
     for block in blocks:
         exec(compile(block, "missing.md", "exec"), names)
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["numeric", "categorical"])
+@pytest.mark.parametrize("trees", ["per_label", "shared"])
+def test_policies_are_not_all_the_same(kind, trees):
+    X, y = KINDS[kind]()
+    found = {policy: np.concatenate(model_of(policy, trees=trees).fit(X, y).predict_proba(X)) for policy in POLICIES}
+    alike = ({"impute", "impute_mean"}, {"direction", "indicator"})  # to categories "missing" is one more of them
+    for a, b in itertools.combinations(POLICIES, 2):
+        assert not np.array_equal(found[a], found[b]) or (kind == "categorical" and {a, b} in alike), (a, b)
