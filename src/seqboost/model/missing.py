@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from seqboost._jit import jit
 from seqboost.model.traversal import ContextArrays, ForestArrays, RowArrays, forest_arrays, read_only, stamp_slots
+from seqboost.trees.integers import int64
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ def _value(
 ) -> int:
     """Return the code or the slot of a feature; -1: absent."""
     if kind == DENSE:
-        return np.int64(rows.codes[address + rows.displacement[feature]])
-    return np.int64(stamp[feature] & 0xFFFFFFFF if stamp[feature] >> 32 == tick else -1)
+        return int64(rows.codes[address + rows.displacement[feature]])
+    return int64(stamp[feature] & 0xFFFFFFFF if stamp[feature] >> 32 == tick else -1)
 
 
 @jit
@@ -195,7 +196,7 @@ def walk_both_ways(
                         lo, hi = a, b
                         while lo < hi:
                             c = order_of[lo]
-                            if _is_in(np.int64(context.digit[f - 1, c]), first, forest.words):
+                            if _is_in(int64(context.digit[f - 1, c]), first, forest.words):
                                 lo += np.int32(1)
                             else:
                                 hi -= np.int32(1)
@@ -211,7 +212,7 @@ def walk_both_ways(
                             depth += 1
                             node, b = forest.left[s], lo
                         continue
-                    value = np.int64(context.start_label[0])
+                    value = int64(context.start_label[0])
                     if kind != LAG:
                         value = _value(kind, f, address, tick, rows, stamp)
                     goes_left = _is_in(value, first, forest.words)

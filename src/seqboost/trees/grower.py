@@ -42,6 +42,7 @@ from seqboost.trees.leftsets import left_values
 from seqboost.trees.space import Space
 from seqboost.trees.splitting import best_split
 from seqboost.trees.tree import DENSE, LAG
+from seqboost.trees.weighted_buffers import WeightedScratch
 
 __all__ = ["best_leaf", "draw_features", "draw_pool", "grow_tree", "record_split"]
 
@@ -62,7 +63,7 @@ def _next_random(
 
 
 @inner
-def draw_pool(scratch: Scratch, n_pool: int) -> None:
+def draw_pool(scratch: Scratch | WeightedScratch, n_pool: int) -> None:
     """Draw the window features that the nodes of a tree draw theirs from."""
     pool = scratch.pool
     for f in range(pool.size):
@@ -74,7 +75,7 @@ def draw_pool(scratch: Scratch, n_pool: int) -> None:
 
 
 @inner
-def draw_features(scratch: Scratch, n_drawn: int, n_pool: int) -> None:
+def draw_features(scratch: Scratch | WeightedScratch, n_drawn: int, n_pool: int) -> None:
     """Draw the window features that the next node may use (without replacement)."""
     drawn, shuffled = scratch.drawn, scratch.shuffled
     n = min(n_pool, drawn.size)

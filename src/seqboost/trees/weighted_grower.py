@@ -102,7 +102,7 @@ def _measure(
     for p in range(uint64(first), uint64(last)):
         g += gradient_of(segments.sums[p])
         h += curvature_of(segments.sums[p])
-        types[uint64(space.row_type[uint64(segments.rows[p])])] += segments.count[p]
+        types[uint64(space.row_type[uint64(segments.rows[p])])] += segments.units[p]
     n = int64(0)
     for j in range(types.size):
         n += types[j]
@@ -128,7 +128,7 @@ def _plant(
     detours: Detours,
 ) -> None:
     """Make the root."""
-    rows, sums, weight, count = segments
+    rows, sums, weight, units = segments
     n_fitted, n_rows = sizes
     state = leaves.state
     state[0, START], state[0, SIZE], state[0, FITTED], state[0, DEPTH] = 0, n_rows, n_fitted, 0
@@ -138,7 +138,7 @@ def _plant(
         leaves.mask[0, e] = -1
     for p in range(n_rows):
         weight[p] = np.float32(1.0)
-        count[p] = scales.unit
+        units[p] = scales.unit
     first = int64(0)
     while first < n_fitted:
         last = first + run_length(rows, first, min(first + ROWS_AT_ONCE, n_fitted))
@@ -406,7 +406,7 @@ def _sum_children(
         for p in range(first, last if state[large, FITTED] < n_fitted else first):
             row = segments.rows[p]
             if not has_large[space.row_type[row]]:
-                remove_weights(dense, sparse, int64(row), int64(segments.count[p]), leaves.histogram[from_slot])
+                remove_weights(dense, sparse, int64(row), int64(segments.units[p]), leaves.histogram[from_slot])
         return
     subtract(leaves.histogram[from_slot], leaves.histogram[slot], int64(-1))
     for e in range(contexts.shape[2]):

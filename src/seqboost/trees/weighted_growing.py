@@ -128,7 +128,7 @@ class WeightedGrower:
             rows=np.empty(2 * n_rows, dtype=np.int32),
             sums=np.empty(2 * n_rows, dtype=np.int64),
             weight=np.empty(2 * n_rows, dtype=np.float32),
-            count=np.empty(2 * n_rows, dtype=np.int32),
+            units=np.empty(2 * n_rows, dtype=np.int32),
         )
         self._cells = np.empty((n_rows, n_contexts), dtype=np.int64)
 

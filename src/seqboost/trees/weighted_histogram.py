@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from seqboost._jit import inlined, inner
 from seqboost.trees.fixedpoint import curvature_of, gradient_of
 from seqboost.trees.histogram import CELLS_AT_ONCE, ROWS_AT_ONCE, DenseColumns, SparseColumns
-from seqboost.trees.integers import uint64
+from seqboost.trees.integers import int64, uint64
 from seqboost.trees.pairs import add_pair
 from seqboost.trees.space import Space
 from seqboost.trees.weighted_rows import WeightedRows, scaled
@@ -50,11 +50,11 @@ def add_weighted(
                     stop += 1
                 _add_features(dense, segments, begin, end, count_bits, f, stop, histogram)
                 f = stop
-    rows, sums, _, count = segments
+    rows, sums, _, units = segments
     n_dense_cells = cell_start[cell_start.size - 1]
     n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
     for p in range(first, last if n_slots > 0 else first):
-        g, h = _addends(sums[p], np.int64(count[p]), count_bits)
+        g, h = _addends(sums[p], int64(units[p]), count_bits)
         for o in range(sparse.offset.size):
             row = sparse.padded_row[rows[p]] + sparse.offset[o]
             shift = n_dense_cells + o * n_slots
@@ -75,15 +75,15 @@ def _add_features(
 ) -> None:
     """Add positions to the cells of neighbouring features, four at a time."""
     codes, address, cell_start = dense.codes, dense.address, dense.cell_start
-    rows, sums, count = segments.rows, segments.sums, segments.count
+    rows, sums, units = segments.rows, segments.sums, segments.units
     shift = dense.displacement[first_feature] - first_feature
     one, stop = uint64(1), uint64(last_feature)
     last_four = last - (last - first) % 4
     for p in range(first, last_four, 4):
-        g0, h0 = _addends(sums[p], np.int64(count[p]), count_bits)
-        g1, h1 = _addends(sums[p + 1], np.int64(count[p + 1]), count_bits)
-        g2, h2 = _addends(sums[p + 2], np.int64(count[p + 2]), count_bits)
-        g3, h3 = _addends(sums[p + 3], np.int64(count[p + 3]), count_bits)
+        g0, h0 = _addends(sums[p], int64(units[p]), count_bits)
+        g1, h1 = _addends(sums[p + 1], int64(units[p + 1]), count_bits)
+        g2, h2 = _addends(sums[p + 2], int64(units[p + 2]), count_bits)
+        g3, h3 = _addends(sums[p + 3], int64(units[p + 3]), count_bits)
         here0, here1 = uint64(address[rows[p]] + shift), uint64(address[rows[p + 1]] + shift)
         here2, here3 = uint64(address[rows[p + 2]] + shift), uint64(address[rows[p + 3]] + shift)
         for f in range(uint64(first_feature), stop):
@@ -93,7 +93,7 @@ def _add_features(
             add_pair(histogram, (cell + uint64(codes[here2 + f])) << one, g2, h2)
             add_pair(histogram, (cell + uint64(codes[here3 + f])) << one, g3, h3)
     for p in range(last_four, last):
-        g0, h0 = _addends(sums[p], np.int64(count[p]), count_bits)
+        g0, h0 = _addends(sums[p], int64(units[p]), count_bits)
         here0 = uint64(address[rows[p]] + shift)
         for f in range(uint64(first_feature), stop):
             add_pair(histogram, (uint64(cell_start[f]) + uint64(codes[here0 + f])) << one, g0, h0)
@@ -113,14 +113,14 @@ def count_values(
     """Sum the weights of the positions that go to one side by their values; return that of all."""
     for b in range(table.size):
         table[b] = 0
-    rows, count, codes, cell_start = segments.rows, segments.count, dense.codes, dense.cell_start
-    total = np.int64(0)
+    rows, units, codes, cell_start = segments.rows, segments.units, dense.codes, dense.cell_start
+    total = int64(0)
     n_dense_cells = cell_start[cell_start.size - 1]
     n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
     for p in range(first, last):
         if mark[p - first] != side:
             continue
-        n = np.int64(count[p])
+        n = int64(units[p])
         total += n
         address = dense.address[rows[p]]
         for r in range(dense.run_start.size - 1):

@@ -37,7 +37,7 @@ class WeightedRows(NamedTuple):
     rows: NDArray[np.int32]  # positions
     sums: NDArray[np.int64]  # their packed sums over a leaf's contexts, times their weights
     weight: NDArray[np.float32]  # w
-    count: NDArray[np.int32]  # w in fixed point
+    units: NDArray[np.int32]  # w in fixed point
 
 
 @inner
@@ -101,7 +101,7 @@ def divide_weighted(
     end: int,  # IN where the end is
 ) -> tuple[int, int, int, int]:
     """Divide positions stably: return how many stay and how many of them are fitted; the same of those that leave."""
-    rows, sums, weight, count = segments
+    rows, sums, weight, units = segments
     a, b = uint64(first), uint64(end)
     fitted_a, fitted_b = int64(0), int64(0)
     one = uint64(1)
@@ -111,23 +111,23 @@ def divide_weighted(
         here = mark[p - uint64(first)]
         row, w = rows[p], weight[p]
         is_fitted = p < uint64(first + n_fitted)
-        packed, n = (sums[p], count[p]) if is_fitted else (int64(0), np.int32(0))
+        packed, n = (sums[p], units[p]) if is_fitted else (int64(0), np.int32(0))
         if here == BOTH:
             to_left, to_right = w * share, w * (np.float32(1.0) - share)
             # The left part is rounded, whichever child it goes to.
             part = scaled(packed, np.float64(share))
             part_n = np.int32(np.floor(n * np.float64(share) + 0.5))
             stays, stays_n = (packed - part, n - part_n) if leaves == LEFT else (part, part_n)
-            rows[a], sums[a], count[a] = row, stays, stays_n
+            rows[a], sums[a], units[a] = row, stays, stays_n
             weight[a] = to_right if leaves == LEFT else to_left
-            rows[b], sums[b], count[b] = row, packed - stays, n - stays_n
+            rows[b], sums[b], units[b] = row, packed - stays, n - stays_n
             weight[b] = to_left if leaves == LEFT else to_right
             a += one
             b += one
         else:
             # Both places are written and one counter moves: no branch to mispredict.
-            rows[a], sums[a], weight[a], count[a] = row, packed, w, n
-            rows[b], sums[b], weight[b], count[b] = row, packed, w, n
+            rows[a], sums[a], weight[a], units[a] = row, packed, w, n
+            rows[b], sums[b], weight[b], units[b] = row, packed, w, n
             step = uint64(here == leaves)
             b += step
             a += one - step
@@ -150,7 +150,7 @@ def share_weighted(
     to: tuple[int, int],  # IN where the children's segments begin
 ) -> tuple[int, int, int, int]:
     """Give both children of a split of contexts their positions, as :func:`seqboost.trees.partition.share` does."""
-    rows, sums, weight, count = segments
+    rows, sums, weight, units = segments
     row_type = space.row_type
     here, there = uint64(side), uint64(1 - side)
     a, b = uint64(to[0]), uint64(to[1])
@@ -163,16 +163,16 @@ def share_weighted(
         j = uint64(row_type[i])
         whole, part, n = int64(0), int64(0), np.int32(0)
         if p < uint64(first + n_fitted):
-            whole, n = sums[p], count[p]
+            whole, n = sums[p], units[p]
             for c in range(space.n_contexts_of[j]):
                 part += cells[i, c] if mask[space.base[j] + c] != 0 else 0
             if w != np.float32(1.0):
                 part = scaled(part, np.float64(w))
             if not (has[here, j] and has[there, j]):  # nothing is lost to rounding
                 part = whole if has[here, j] else int64(0)
-        rows[a], sums[a], weight[a], count[a] = row, part, w, n
+        rows[a], sums[a], weight[a], units[a] = row, part, w, n
         a += uint64(has[here, j])
-        rows[b], sums[b], weight[b], count[b] = row, whole - part, w, n
+        rows[b], sums[b], weight[b], units[b] = row, whole - part, w, n
         b += uint64(has[there, j])
     if n_fitted == last - first:
         fitted_a, fitted_b = int64(a) - to[0], int64(b) - to[1]
