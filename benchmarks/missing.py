@@ -7,9 +7,10 @@ python benchmarks/missing.py --time
 Values are removed completely at random, whole variables at a time (a letter, an amino acid, a sensor's number), at
 rates of 5, 10, 20 and 40 %: five damaged training sets and five damaged test sets for each rate. A model is trained on
 each of the former, with a tree per label in each round, and labels each of the latter by its posterior: 25 evaluations.
-Settings and number of rounds are chosen for each policy and rate by the log-likelihood of a third of the sequences, held
-out of the first damaged training set; the final models see all of it. Then an analysis of deviance: a logistic model of
-correctness on policy and training set, which takes all labels of all evaluations as independent, as the source does.
+Settings and number of rounds are chosen for each policy and rate by the log-likelihood of a third of the sequences,
+held out of the first damaged training set; the final models see all of it. Then an analysis of deviance: a logistic
+model of correctness on policy and training set, which takes all labels of all evaluations as independent, as the source
+does.
 
 On rfid_activity the five folds take the place of the five training sets, at 20 and 40 %, with settings left alone;
 beside them LightGBM, which sends missing values to a learned side, with Viterbi smoothing.

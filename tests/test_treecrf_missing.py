@@ -201,6 +201,22 @@ def test_held_out_sequences_ride_along(policy):
     assert model.history_["validation_score"][model.best_iteration_] == pytest.approx(expected, abs=2e-5)
 
 
+@pytest.mark.parametrize("policy", ["instance_weighting", "surrogate", "indicator"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sampling": 0.5}, {"sampling": "1p/3n"}, {"n_bags": 3}, {"step": "line_search"}, {"direction": "conjugate"},
+        {"contexts": "seen", "order": 2}, {"max_features": 0.5}, {"max_depth": 2}, {"curvature": "count"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_policies_with_other_ways_to_train(policy, settings):
+    X, y = numeric()
+    model = model_of(policy, trees="per_label", learning_rate=0.1, **settings).fit(X, y)
+    expected = np.sum(model.log_prob(X, y)) / sum(map(len, y))
+    assert model.history_["train_score"][-1] == pytest.approx(expected, abs=2e-5)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_warm_start_is_cold_start(policy):
     X, y = numeric()
