@@ -15,9 +15,12 @@ from test_trees_cases import (
     random_case,
     same_tree,
 )
+from test_trees_shared import with_labels
 
 from seqboost.trees import DENSE, DIRECTION, INSTANCE_WEIGHTING, LAG, SPARSE, SURROGATE, Policies, TreeGrower
 from seqboost.trees.missing_reference import grow_missing_reference, reference_weights
+from seqboost.trees.shared_growing import SharedGrower
+from seqboost.trees.shared_missing import CompleteSharedGrower, WeightedSharedGrower, shared_grower
 from seqboost.trees.shared_reference import expand_labels
 from seqboost.trees.weighted_growing import CompleteGrower, WeightedGrower, label_grower, weight_bits
 
@@ -109,6 +112,22 @@ def assert_right_partition(case, tree, partition):
     return divided
 
 
+def grow_shared(case, policies, limits=LIMITS, n_threads=1, max_deciding=10**6, seed=0):
+    grower = WeightedSharedGrower(case.dense, case.sparse, case.space, limits, policies, n_threads, max_deciding)
+    value = leaf_value(limits.l2_regularization)
+    return grower.grow(case.gradient, case.hessian, case.rows, case.n_fitted, value, seed)
+
+
+def assert_same_shared(case, policies, limits=LIMITS, seed=0):
+    with_all = with_labels(case, seed)
+    tree, partition = grow_shared(with_all, policies, limits)
+    slow = slow_tree(case, policies, limits, with_all.gradient, with_all.hessian)
+    assert_same_splits(tree, slow)
+    assert_same_values(tree, slow, limits)
+    assert_right_partition(case, tree, partition)
+    return tree
+
+
 def assert_same(case, policies, limits=LIMITS):
     tree, partition = grow(case, policies, limits)
     slow = slow_tree(case, policies, limits, case.gradient[None], case.hessian[None])
@@ -128,6 +147,7 @@ def test_same_tree_as_on_expanded_data(policy, n_labels, order):
         assert tree.n_leaves > 3
         assert divided > 0 or policy != "weighting"
         assert tree.routes.surrogate_start[-1] > 0 or policy != "surrogate"
+        assert assert_same_shared(case, policies_of(case, POLICIES[policy], seed)).n_leaves > 3
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -150,8 +170,11 @@ def test_same_tree_for_each_kind_of_feature(policy, shape):
     for seed in range(2):
         case = random_case(seed, **{"missing": 0.3, "n_riders": 5, **shape})
         policies = policies_of(case, POLICIES[policy], seed)
+        alone = LIMITS._replace(one_against_rest=True, min_samples_leaf=1)
         assert_same(case, policies)
-        assert_same(case, policies, LIMITS._replace(one_against_rest=True, min_samples_leaf=1))
+        assert_same(case, policies, alone)
+        assert_same_shared(case, policies)
+        assert_same_shared(case, policies, alone)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -174,6 +197,7 @@ def test_same_tree_under_limits(policy, change):
     for seed in range(2):
         case = random_case(seed, n_labels=2, missing=0.25)
         assert_same(case, policies_of(case, POLICIES[policy], seed), LIMITS._replace(**change))
+        assert_same_shared(case, policies_of(case, POLICIES[policy], seed), LIMITS._replace(**change))
 
 
 def test_all_kinds_of_splits_have_shares_and_surrogates():
@@ -205,6 +229,14 @@ def test_growers_are_used_where_they_are_needed():
     wide = random_case(0, columns=(), window=(), slots=((SUBSET, 6, 0),))
     assert kind(wide, INSTANCE_WEIGHTING) is WeightedGrower
 
+    def shared(case, policy):
+        policies = None if policy is None else policies_of(case, policy)
+        return type(shared_grower(case.dense, case.sparse, case.space, LIMITS, policies))
+
+    assert shared(damaged, None) is shared(damaged, DIRECTION) is SharedGrower
+    assert shared(complete, INSTANCE_WEIGHTING) is CompleteSharedGrower
+    assert shared(complete, SURROGATE) is shared(damaged, INSTANCE_WEIGHTING) is WeightedSharedGrower
+
 
 @pytest.mark.parametrize("order", [0, 1])
 def test_complete_rows_give_the_same_tree_with_either_grower(order):
@@ -219,6 +251,12 @@ def test_complete_rows_give_the_same_tree_with_either_grower(order):
     assert same_tree(fast, slow)
     np.testing.assert_array_equal(fast.routes.share, slow.routes.share)
     assert fast.routes.share.any()
+    case = with_labels(case)
+    slow, _ = grow_shared(case, policies)
+    grower = shared_grower(case.dense, case.sparse, case.space, LIMITS, policies)
+    fast, _ = grower.grow(case.gradient, case.hessian, case.rows, case.n_fitted, leaf_value(0.5))
+    assert same_tree(fast, slow)
+    np.testing.assert_array_equal(fast.routes.share, slow.routes.share)
 
 
 def test_without_policies_it_is_the_usual_tree():
@@ -229,6 +267,34 @@ def test_without_policies_it_is_the_usual_tree():
         assert same_tree(tree, usual)
         assert not tree.routes.share.any()
         assert (partition.weight == 1).all()
+
+
+def test_shared_trees_do_not_depend_on_threads():
+    for policy in POLICIES.values():
+        case = with_labels(random_case(1, missing=0.3, n_riders=5, lengths=(60, 1, 33), n_labels=4))
+        policies = policies_of(case, policy)
+        (one, first), (three, third) = (grow_shared(case, policies, n_threads=n) for n in (1, 3))
+        assert same_tree(one, three)
+        for name in ("rows", "weight", "start", "size", "mask"):
+            np.testing.assert_array_equal(getattr(first, name), getattr(third, name))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_few_labels_may_decide_for_all(policy):
+    """Values of the leaves are those of all labels, from the weighted rows."""
+    case = with_labels(random_case(2, missing=0.3, n_riders=5, n_labels=3))
+    tree, partition = grow_shared(case, policies_of(case, POLICIES[policy]), max_deciding=2, seed=1)
+    assert tree.value.shape == (tree.n_leaves, 3)
+    g, h = np.zeros((2, tree.n_leaves, 3))
+    fitted = set(case.rows[: case.n_fitted].tolist())
+    plain = random_case(2, missing=0.3, n_riders=5, n_labels=3)
+    for e in plain.examples:
+        if e.row in fitted:
+            for leaf, weight in reference_weights(tree, case.dense, case.sparse, e.row, e.lags).items():
+                g[leaf] += weight * case.gradient[:, e.row, e.context]
+                h[leaf] += weight * case.hessian[:, e.row, e.context]
+    np.testing.assert_allclose(tree.value, g / (h + 0.5), rtol=1e-5, atol=1e-6)
+    assert_right_partition(plain, tree, partition)
 
 
 def test_riders_have_no_influence():

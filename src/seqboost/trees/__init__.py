@@ -8,6 +8,7 @@ from seqboost.trees.riders import RiderPartition
 from seqboost.trees.routes import Routes
 from seqboost.trees.samples import Fitted, LabelSampleGrower, SharedSampleGrower
 from seqboost.trees.shared_growing import SharedGrower
+from seqboost.trees.shared_missing import shared_grower
 from seqboost.trees.shared_partition import SharedPartition
 from seqboost.trees.space import Space, context_space
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
@@ -39,4 +40,5 @@ __all__ = [
     "WeightedPartition",
     "context_space",
     "label_grower",
+    "shared_grower",
 ]

@@ -24,6 +24,7 @@ from seqboost.trees.growing import Partition, TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.riders import MAX_ROUTED_LEAVES, RiderPartition, Router
 from seqboost.trees.shared_growing import SharedGrower
+from seqboost.trees.shared_missing import WeightedSharedGrower
 from seqboost.trees.shared_partition import SharedPartition
 from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
@@ -219,7 +220,8 @@ class SharedSampleGrower(_Carrier):
     """
 
     def __init__(self, grower: SharedGrower) -> None:
-        super().__init__(grower.dense, grower.sparse, grower.space, grower.limits.max_leaf_nodes, one_way=True)
+        one_way = not isinstance(grower, WeightedSharedGrower)
+        super().__init__(grower.dense, grower.sparse, grower.space, grower.limits.max_leaf_nodes, one_way=one_way)
         self.grower, self._gathered = grower, copy.copy(grower)
         self._gathered.buffers = copy.copy(grower.buffers)
 
@@ -230,7 +232,7 @@ class SharedSampleGrower(_Carrier):
         fitted: Fitted,
         leaf_value: LeafValue,
         seed: int = 0,
-    ) -> tuple[Tree, SharedPartition]:
+    ) -> tuple[Tree, SharedPartition | WeightedPartition]:
         """Grow a tree from derivatives (n_labels, n_rows, n_contexts); return it and the leaves of all rows."""
         if fitted.is_whole:
             return self.grower.grow(gradient, hessian, fitted.rows, fitted.n_fitted, leaf_value, seed)
@@ -242,6 +244,9 @@ class SharedSampleGrower(_Carrier):
         new_gradient, new_hessian = self.columns.derivatives(gradient, hessian, fitted, n)
         numbers = np.arange(n, dtype=np.int32)
         tree, partition = grower.grow(new_gradient, new_hessian, numbers, fitted.n_fitted, leaf_value, seed)
+        if isinstance(partition, WeightedPartition):
+            _renumber(carried, partition.rows)
+            return tree, replace(partition, space=self.grower.space)
         leaf_of = np.empty((fitted.rows.size, partition.leaf_of.shape[1]), dtype=np.uint16)
         _scatter_leaves(carried, partition.leaf_of, leaf_of)
         if others.size:
