@@ -16,12 +16,13 @@ from test_trees_cases import (
     same_tree,
 )
 from test_trees_missing import POLICIES, policies_of
+from test_trees_shared import with_labels
 
 from seqboost.exceptions import ModelFileError
 from seqboost.model import Forest, forest_scores
 from seqboost.model.forest import ROUTE_DTYPES
 from seqboost.model.reference import reference_scores
-from seqboost.trees import LAG, SPARSE
+from seqboost.trees import LAG, SPARSE, shared_grower
 from seqboost.trees.weighted_growing import label_grower
 
 N_ROUNDS = 3
@@ -43,6 +44,37 @@ def trained(policy, seed=0, *, limits=LIMITS, **shape):
             scores[k] = new
             rounds[-1].append(tree)
     return case, Forest.from_trees(rounds, case.n_labels, case.order), scores
+
+
+def trained_shared(policy, seed=0, **shape):
+    """The same of shared trees."""
+    case = random_case(seed, **{"missing": 0.2, "n_riders": 6, "n_labels": 3, **shape})
+    grower = shared_grower(case.dense, case.sparse, case.space, LIMITS, policies_of(case, POLICIES[policy], seed))
+    scores = np.zeros((case.n_labels, *case.gradient.shape), dtype=np.float32)
+    rounds = []
+    for r in range(N_ROUNDS):
+        all_labels = with_labels(case, seed=r)
+        tree, partition = grower.grow(
+            all_labels.gradient, all_labels.hessian, case.rows, case.n_fitted, leaf_value(0.5)
+        )  # fmt: skip
+        new = np.zeros_like(scores)
+        partition.add(tree.value, scores, new)
+        scores = new
+        rounds.append([tree])
+    return case, Forest.from_trees(rounds, case.n_labels, case.order), scores
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_scores_of_shared_trees_are_those_of_training(policy, order):
+    for shape in ({}, {"missing": 0.0}, {"missing": 0.02}):
+        case, forest, scores = trained_shared(policy, order=order, **shape)
+        binned = as_binned(case)
+        exists = np.broadcast_to(case.hessian > 0, scores.shape)
+        np.testing.assert_array_equal(reference_scores(forest, binned)[exists], scores[exists])
+        for method in ("auto", "masks", "traverse"):
+            found = forest_scores(Forest.from_arrays(forest.to_arrays()), binned, 2, method=method)
+            np.testing.assert_array_equal(found[exists], scores[exists])
 
 
 def same_routes(first, second):

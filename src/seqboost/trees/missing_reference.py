@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from seqboost.trees.shared_reference import leading_order, side_gain
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
 
 __all__ = ["MissingTree", "grow_missing_reference", "missing_value", "reference_weights"]
+
+
+Part: TypeAlias = tuple[Any, Any, set[int]]
+"""G, H and the rows of some examples."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,26 @@ class Node:
 
     def sums(self, examples: list[Example]) -> tuple[Any, Any, int]:
         """Return G, H and the units of examples."""
-        rows = {e.row for e in examples}
+        return self.joined([self.part(examples)])
+
+    def part(self, examples: list[Example]) -> Part:
+        """Return G, H and the rows of examples."""
         g: Any = sum((e.gradient * self.weight[e.row].number for e in examples), np.zeros(1))
         h: Any = sum((e.hessian * self.weight[e.row].number for e in examples), np.zeros(1))
+        return g, h, {e.row for e in examples}
+
+    def joined(self, parts: list[Part]) -> tuple[Any, Any, int]:
+        """Return G, H and the units of several parts; a row counts once."""
+        rows: set[int] = set().union(*(part[2] for part in parts))
+        g, h = (sum((part[q] for part in parts), np.zeros(1)) for q in (0, 1))
         return g, h, sum(self.weight[row].units for row in rows)
+
+    def parts(self, examples: list[Example], kind: int, place: int) -> dict[int, Part]:
+        """Return the parts of examples by their value of a feature."""
+        by_value: dict[int, list[Example]] = {}
+        for e in examples:
+            by_value.setdefault(e.value(kind, place), []).append(e)
+        return {v: self.part(by_value[v]) for v in sorted(by_value)}
 
 
 @dataclass(frozen=True)
@@ -166,12 +186,10 @@ def _search(node: Node, columns: Columns, limits: Limits, unit: int) -> None:
         return
     features = [*columns.features(), *((LAG, lag) for lag in range(len(node.examples[0].lags)))]
     for kind, place in features:
-        present = node.present(columns, kind, place)
-        whole = node.sums(present)
-        for left in _divisions(node, present, columns, limits, kind, place, unit):
-            sides = [
-                node.sums([e for e in present if (e.value(kind, place) in left) == side]) for side in (True, False)
-            ]
+        parts = node.parts(node.present(columns, kind, place), kind, place)
+        whole = node.joined([*parts.values()])
+        for left in _divisions(node, parts, columns, limits, kind, place, unit):
+            sides = [node.joined([parts[v] for v in parts if (v in left) == side]) for side in (True, False)]
             small = min(side[2] for side in sides) < limits.min_samples_leaf * unit
             if small or min(float(np.sum(side[1])) for side in sides) + lam <= 0:
                 continue
@@ -182,10 +200,10 @@ def _search(node: Node, columns: Columns, limits: Limits, unit: int) -> None:
 
 
 def _divisions(
-    node: Node, present: list[Example], columns: Columns, limits: Limits, kind: int, place: int, unit: int
+    node: Node, parts: dict[int, Part], columns: Columns, limits: Limits, kind: int, place: int, unit: int
 ) -> Iterator[frozenset[int]]:
     """Give the left sets that a feature offers."""
-    held = {e.value(kind, place) for e in present}
+    held = set(parts)
     if kind == DENSE and columns.dense.kind[place] == 0:
         yield from reference._thresholds(int(columns.dense.n_values[place]), held)
         return
@@ -195,11 +213,11 @@ def _divisions(
         n_slots = int(sparse.slot_start[s + 1] - sparse.slot_start[s])
         yield from reference._slot_thresholds(n_slots, int(sparse.absent_rank[s]))
         return
-    sums = {v: node.sums([e for e in present if e.value(kind, place) == v]) for v in sorted(held)}
+    sums = {v: node.joined([part]) for v, part in parts.items()}
     least = MIN_ROWS_OF_WIDE_CATEGORY * unit if kind == SPARSE else 1
     values = [v for v in sums if v >= 0 and sums[v][2] >= least]
     of_gradient, of_hessian = {v: sums[v][0] for v in values}, {v: sums[v][1] for v in values}
-    whole = node.sums(present)
+    whole = node.joined([*parts.values()])
     values = leading_order(values, of_gradient, of_hessian, (whole[0], whole[1]), limits.l2_regularization)
     yield from reference._subsets(values, alone)
     if kind == SPARSE and not alone and len(values) < len(held):
