@@ -243,7 +243,6 @@ def write(cache: Cache, name: str) -> None:
                     "log odds": None if coefficient is None else round(coefficient.value, 4),
                     "error": None if coefficient is None else round(coefficient.standard_error, 4),
                     "p": None if coefficient is None else float(f"{coefficient.pvalue:.3g}"),
-                    "seconds a fit": round(float(np.median([fit["seconds"] for fit in fits])), 2),
                     "settings": fits[0]["settings"],
                 }
             )  # fmt: skip
