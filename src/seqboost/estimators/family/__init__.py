@@ -20,6 +20,7 @@ sparse pairs of ``seqboost.features.LinearColumns``.
 from seqboost.estimators.family.hmm import HMM
 from seqboost.estimators.family.linearcrf import LinearCRF
 from seqboost.estimators.family.memm import MEMM
+from seqboost.estimators.family.outputcoding import OutputCoding
 from seqboost.estimators.family.perceptron import VotedPerceptron
 from seqboost.estimators.family.windows import RecurrentSlidingWindow, SlidingWindow
 
@@ -27,6 +28,7 @@ __all__ = [
     "HMM",
     "LinearCRF",
     "MEMM",
+    "OutputCoding",
     "RecurrentSlidingWindow",
     "SlidingWindow",
     "VotedPerceptron",
