@@ -4,8 +4,8 @@ python benchmarks/output_coding.py [--only transition,both,nettalk,conll2000] [-
 
 iid, i-SECOC and c-SECOC(h) with boosted trees (GTB: TreeCRF, 60 rounds at learning rate 0.5, 15 leaves) and the
 averaged perceptron (VP: 10 passes) as bases, random codes, L1 decoding; beside them beam search and exact training on
-all labels at once. Window 1 is the position alone, window 3 one more on each side. The first bits of a code are a code: one
-training gives the accuracies of all its lengths. Seconds are CPU seconds of training. Rows that are there already are
+all labels at once. Window 1 is the position alone, window 3 one more on each side. The first bits of a code are a code:
+one training gives the accuracies of all its lengths. Seconds are CPU seconds of training. Rows that are there are
 kept, so a run can be interrupted; delete them to measure again.
 """
 

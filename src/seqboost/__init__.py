@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seqboost.boosting import Progress
     from seqboost.estimators import (
         HMM,
+        IOHMM,
         MEMM,
         LinearCRF,
         OutputCoding,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HMM",
+    "IOHMM",
     "LinearCRF",
     "MEMM",
     "OutputCoding",
@@ -54,6 +56,7 @@ __version__ = version("seqboost")
 # Imported at first use: scikit-learn, SciPy and numba take a second or two, which `import seqboost` need not wait for.
 _HOMES = {
     "HMM": "seqboost.estimators",
+    "IOHMM": "seqboost.estimators",
     "LinearCRF": "seqboost.estimators",
     "MEMM": "seqboost.estimators",
     "OutputCoding": "seqboost.estimators",

@@ -7,6 +7,7 @@ from typing import Any
 
 from seqboost.estimators.family import (
     HMM,
+    IOHMM,
     MEMM,
     LinearCRF,
     OutputCoding,
@@ -19,6 +20,7 @@ from seqboost.estimators.treecrf import TreeCRF
 
 __all__ = [
     "HMM",
+    "IOHMM",
     "LinearCRF",
     "MEMM",
     "OutputCoding",

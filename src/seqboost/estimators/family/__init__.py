@@ -18,6 +18,7 @@ sparse pairs of ``seqboost.features.LinearColumns``.
 """
 
 from seqboost.estimators.family.hmm import HMM
+from seqboost.estimators.family.iohmm import IOHMM
 from seqboost.estimators.family.linearcrf import LinearCRF
 from seqboost.estimators.family.memm import MEMM
 from seqboost.estimators.family.outputcoding import OutputCoding
@@ -26,6 +27,7 @@ from seqboost.estimators.family.windows import RecurrentSlidingWindow, SlidingWi
 
 __all__ = [
     "HMM",
+    "IOHMM",
     "LinearCRF",
     "MEMM",
     "OutputCoding",
