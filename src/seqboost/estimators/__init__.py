@@ -7,8 +7,10 @@ from typing import Any
 
 from seqboost.estimators.family import (
     HMM,
+    IOHMM,
     MEMM,
     LinearCRF,
+    OutputCoding,
     RecurrentSlidingWindow,
     SlidingWindow,
     VotedPerceptron,
@@ -22,8 +24,10 @@ __all__ = [
     "FutureFeatureMEMM",
     "FutureFeatures",
     "FuturePattern",
+    "IOHMM",
     "LinearCRF",
     "MEMM",
+    "OutputCoding",
     "RecurrentSlidingWindow",
     "SlidingWindow",
     "TreeCRF",

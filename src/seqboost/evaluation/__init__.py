@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from seqboost.evaluation.compare import Comparison, compare
 from seqboost.evaluation.deviance import DevianceAnalysis, deviance_analysis
 from seqboost.evaluation.mcnemar import McNemar, mcnemar
 
-__all__ = ["DevianceAnalysis", "McNemar", "deviance_analysis", "mcnemar"]
+__all__ = ["Comparison", "DevianceAnalysis", "McNemar", "compare", "deviance_analysis", "mcnemar"]

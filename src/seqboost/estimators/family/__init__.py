@@ -18,15 +18,19 @@ sparse pairs of ``seqboost.features.LinearColumns``.
 """
 
 from seqboost.estimators.family.hmm import HMM
+from seqboost.estimators.family.iohmm import IOHMM
 from seqboost.estimators.family.linearcrf import LinearCRF
 from seqboost.estimators.family.memm import MEMM
+from seqboost.estimators.family.outputcoding import OutputCoding
 from seqboost.estimators.family.perceptron import VotedPerceptron
 from seqboost.estimators.family.windows import RecurrentSlidingWindow, SlidingWindow
 
 __all__ = [
     "HMM",
+    "IOHMM",
     "LinearCRF",
     "MEMM",
+    "OutputCoding",
     "RecurrentSlidingWindow",
     "SlidingWindow",
     "VotedPerceptron",

@@ -1,0 +1,257 @@
+"""Labellers side by side: one table of how good they are, what they cost, and whether they differ."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from seqboost import as_batch
+from seqboost.evaluation.mcnemar import mcnemar
+from seqboost.exceptions import InputError, ParameterError
+
+__all__ = ["Comparison", "Row", "compare"]
+
+SAMPLING_SECONDS = 0.01
+
+COLUMNS = ("labeller", "accuracy", "sequence accuracy", "fit s", "predict s", "memory MB", "p (McNemar)")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found about one labeller.
+
+    Attributes
+    ----------
+    name : str
+    accuracy : float
+        Share of observed labels that are predicted right.
+    sequence_accuracy : float
+        Share of the sequences (with at least one observed label) without any wrong one.
+    fit_seconds, predict_seconds : float
+        Wall-clock times.
+    memory_mb : float
+        By how much the memory of this process rose during fit and predict, at its highest; NaN where the system does
+        not tell.
+    pvalue : float
+        Of McNemar's test against the best labeller: how likely is a difference as large if both were equally good? 1
+        for the best one itself.
+    """
+
+    name: str
+    accuracy: float
+    sequence_accuracy: float
+    fit_seconds: float
+    predict_seconds: float
+    memory_mb: float
+    pvalue: float
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row as text."""
+        memory = "" if np.isnan(self.memory_mb) else f"{self.memory_mb:.0f}"
+        return (
+            self.name, f"{self.accuracy:.4f}", f"{self.sequence_accuracy:.4f}", f"{self.fit_seconds:.2f}",
+            f"{self.predict_seconds:.2f}", memory, "best" if self.pvalue == 1.0 else f"{self.pvalue:.2g}",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Labellers by accuracy, the best first.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+    predictions : dict of str to what ``predict`` gave
+    models : dict of str to fitted labellers
+    """
+
+    rows: tuple[Row, ...]
+    predictions: dict[str, Any]
+    models: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Write the table as plain text."""
+        lines = [COLUMNS, *(row.cells() for row in self.rows)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(COLUMNS))]
+        aligned = []
+        for name, *cells in lines:
+            parts = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+            aligned.append("  ".join([name.ljust(widths[0]), *parts]).rstrip())
+        return "\n".join(aligned)
+
+    def __repr__(self) -> str:
+        """Show the table."""
+        return str(self)
+
+    def to_markdown(self) -> str:
+        """Write the table in Markdown."""
+        lines = [COLUMNS, ("---",) * len(COLUMNS), *(row.cells() for row in self.rows)]
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas data frame, a row for each labeller."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                'to_frame needs pandas, which is not installed: pip install "seqboost[tables]"'
+            ) from error
+        return pd.DataFrame([vars(row) for row in self.rows]).set_index("name")
+
+
+def compare(
+    labellers: Mapping[str, Any] | Sequence[Any], X: Any, y: Any, X_test: Any, y_test: Any, *, verbose: bool = False
+) -> Comparison:
+    """Train labellers on the same sequences, and compare them on others.
+
+    Parameters
+    ----------
+    labellers : dict of str to labeller, or list of labellers
+        Copies of them are trained, one after the other. Labellers of a list go by the names of their classes.
+    X, y : as in :meth:`seqboost.TreeCRF.fit`
+        Training sequences.
+    X_test, y_test : as X and y
+        Test sequences.
+    verbose : bool, default=False
+        Print a line when a labeller is done.
+
+    Returns
+    -------
+    Comparison
+        Print it, or take its ``to_markdown()`` or ``to_frame()``.
+
+    Notes
+    -----
+    The first fit of a kind on a machine compiles its kernels, which counts: run a comparison twice before times are
+    trusted. Memory is read while labellers run, every hundredth of a second.
+
+    Examples
+    --------
+    >>> from seqboost import HMM, VotedPerceptron
+    >>> from seqboost.datasets import make_hmm
+    >>> from seqboost.evaluation import compare
+    >>> X, y = make_hmm("both", n_sequences=90, n_labels=9, random_state=0)
+    >>> found = compare([HMM(), HMM(order=0)], X[:60], y[:60], X[60:], y[60:])
+    >>> [row.name for row in found.rows]
+    ['HMM', 'HMM 2']
+    >>> found.rows[0].accuracy > found.rows[1].accuracy
+    True
+    """
+    named = _named(labellers)
+    models, predictions, costs = {}, {}, {}
+    for name, labeller in named.items():
+        with _memory() as peak:
+            began = time.perf_counter()
+            models[name] = clone(labeller).fit(X, y)
+            fitted = time.perf_counter()
+            predictions[name] = models[name].predict(X_test)
+            done = time.perf_counter()
+        costs[name] = (fitted - began, done - fitted, peak[0])
+        if verbose:
+            print(f"{name}: {done - began:.1f} s", flush=True)
+    sequence = getattr(next(iter(named.values())), "sequence", None)
+    truth = _by_sequence(y_test, X_test, sequence)
+    guesses = {name: _by_sequence(guess, X_test, sequence) for name, guess in predictions.items()}
+    scores = {name: _accuracies(guess, truth) for name, guess in guesses.items()}
+    best = max(scores, key=lambda name: scores[name][0])
+    rows = [
+        Row(
+            name, *scores[name], *costs[name],
+            1.0 if name == best else mcnemar(truth, guesses[best], guesses[name]).pvalue,
+        )
+        for name in named
+    ]  # fmt: skip
+    rows.sort(key=lambda row: (-row.accuracy, row.name != best))
+    return Comparison(tuple(rows), predictions, models)
+
+
+def _named(labellers: Any) -> dict[str, Any]:
+    if isinstance(labellers, Mapping):
+        named = {str(name): labeller for name, labeller in labellers.items()}
+    elif isinstance(labellers, (list, tuple)):
+        named = {}
+        for labeller in labellers:
+            kind, number = type(labeller).__name__, 2
+            name = kind
+            while name in named:
+                name, number = f"{kind} {number}", number + 1
+            named[name] = labeller
+    else:
+        raise ParameterError(
+            f"labellers must be a dict of names to labellers, or a list of labellers; got a {type(labellers).__name__}"
+        )
+    if not named:
+        raise ParameterError("labellers is empty; give at least one labeller to compare")
+    for name, labeller in named.items():
+        if not all(hasattr(labeller, method) for method in ("fit", "predict", "get_params")):
+            raise ParameterError(f"labellers[{name!r}] is {labeller!r:.60}, which is no labeller (fit, predict)")
+    return named
+
+
+def _by_sequence(labels: Any, X: Any, sequence: str | None) -> list[Any]:
+    """Return labels as one list for each sequence, whatever form X has."""
+    if not hasattr(labels, "__len__"):
+        labels = list(labels)
+    if sequence is None and len(labels) and isinstance(labels[0], (list, np.ndarray, str)):
+        return [list(part) for part in labels]
+    batch = as_batch(X, sequence=sequence)
+    flat = np.asarray(labels, dtype=object)
+    if len(flat) != batch.n_rows:
+        raise InputError(f"y_test has {len(flat)} labels but X_test has {batch.n_rows} rows; each row needs one")
+    if batch.origin.origin == "table":
+        flat = flat[batch.origin.table_rank]
+    return [flat[a:b].tolist() for a, b in zip(batch.offsets[:-1], batch.offsets[1:], strict=True)]
+
+
+def _accuracies(guess: list[Any], truth: list[Any]) -> tuple[float, float]:
+    """Return the share of right labels and of whole sequences; unobserved labels do not count."""
+    right: list[NDArray[np.bool_]] = []
+    for said, true in zip(guess, truth, strict=True):
+        if len(said) != len(true):
+            raise InputError(f"y_test[{len(right)}] has {len(true)} labels but X_test has {len(said)} positions there")
+        seen = [t for t, label in enumerate(true) if label is not None and label == label]
+        right.append(np.array([bool(said[t] == true[t]) for t in seen], dtype=np.bool_))
+    observed = [part for part in right if len(part)]
+    if not observed:
+        raise InputError("y_test has no observed label to compare with: every label is None or NaN")
+    return float(np.concatenate(observed).mean()), float(np.mean([part.all() for part in observed]))
+
+
+def _resident_bytes() -> float:
+    """Return the memory of this process, or NaN where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return float("nan")
+
+
+@contextmanager
+def _memory() -> Iterator[list[float]]:
+    """Give a list whose only entry is, afterwards, by how many MB memory rose at its highest."""
+    start = highest = _resident_bytes()
+    found = [float("nan")]
+    ended = threading.Event()
+
+    def watch() -> None:
+        nonlocal highest
+        while not ended.wait(SAMPLING_SECONDS):
+            highest = max(highest, _resident_bytes())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        watcher.join()
+        found[0] = (max(highest, _resident_bytes()) - start) / 2**20
