@@ -1,0 +1,37 @@
+"""How good labellings are, and whether one is better than another."""
+
+from __future__ import annotations
+
+from seqboost.evaluation.calibration import Calibration, CalibrationBin, calibration
+from seqboost.evaluation.chunks import SpanScores, span_scores
+from seqboost.evaluation.deviance import DevianceAnalysis, deviance_analysis
+from seqboost.evaluation.mcnemar import McNemar, mcnemar
+from seqboost.evaluation.report import Evaluation, evaluate
+from seqboost.evaluation.scores import (
+    Confusion,
+    LabelScore,
+    accuracy,
+    confusion,
+    label_scores,
+    sequence_accuracy,
+)
+
+__all__ = [
+    "Calibration",
+    "CalibrationBin",
+    "Confusion",
+    "DevianceAnalysis",
+    "Evaluation",
+    "LabelScore",
+    "McNemar",
+    "SpanScores",
+    "accuracy",
+    "calibration",
+    "confusion",
+    "deviance_analysis",
+    "evaluate",
+    "label_scores",
+    "mcnemar",
+    "sequence_accuracy",
+    "span_scores",
+]
