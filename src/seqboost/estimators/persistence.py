@@ -43,6 +43,7 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
         "refitted": trained.refitted,
         "linear_fit": trained.linear_fit and [trained.linear_fit.plan, trained.linear_fit.digest],
         "seed": estimator._seed,
+        "reading": getattr(estimator, "reading_", None),
         "classes": _plain_classes(classes),
         "classes_dtype": classes.dtype.str if classes.dtype != object else "object",
     }
@@ -74,6 +75,8 @@ def load_estimator(cls: type[E], path: str | os.PathLike[str]) -> E:
         estimator._schema = BatchSchema.from_json(document["schema"])
         estimator._seed = int(document["seed"])
         estimator._lasting = _completed(document["lasting"])
+        if isinstance(document.get("reading"), dict):
+            estimator.reading_ = document["reading"]
         estimator.n_features_in_ = estimator._schema.n_features
         if estimator._schema.named:
             estimator.feature_names_in_ = np.array(estimator._schema.names, dtype=object)
