@@ -61,7 +61,7 @@ def run_inspect(
     about, gains = _summary(model, model_path), feature_importances(model)
     if as_json:
         document = {**about, "importance": {str(label): dict(gains.top(label, top)) for label in gains.labels}}
-        document["columns"] = dict(gains.by_column().top(None, top))
+        document["column_importance"] = dict(gains.by_column().top(None, top))
         document["transitions"] = _transition_rows(model)
         document["linear_weights"] = [list(weight) for weight in linear_weights(model)[:top]]
         print_json(document)

@@ -146,7 +146,7 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
     assert rows is not None
     reading = replace(reading, label=names[chosen.label] if chosen.label is not None else reading.label)
     origin = "table" if chosen.sequence is not None else "list"
-    return tabled(rows, sources, reading, origin=origin, has_labels=chosen.label is not None)
+    return tabled(rows, sources, reading, origin=origin, has_labels=chosen.label is not None, typed=True)
 
 
 def answer_parquet(source: Source, data: SequenceData, answers: Answers, path: str) -> None:

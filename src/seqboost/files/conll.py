@@ -62,7 +62,7 @@ def read_conll(sources: Sequence[Source], reading: Reading, labels: str) -> Sequ
             _add(rows, source, piece, used, label)
         n_sequences += 1
     reading = replace(reading, columns=tuple(names), label=names[label] if label is not None else reading.label)
-    return tabled(rows or Rows([]), sources, reading, origin="list", has_labels=label is not None)
+    return tabled(rows or Rows([]), sources, reading, origin="list", has_labels=label is not None, typed=False)
 
 
 def _add(rows: Rows, source: Source, piece: list[Any], used: list[int], label: int | None) -> None:

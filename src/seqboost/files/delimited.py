@@ -107,7 +107,7 @@ def read_table_file(sources: Sequence[Source], reading: Reading, labels: str) ->
     )
     origin = "table" if chosen.sequence is not None else "list"
     has_labels = chosen.label is not None
-    return tabled(rows, sources, reading, origin=origin, has_labels=has_labels)
+    return tabled(rows, sources, reading, origin=origin, has_labels=has_labels, typed=True)
 
 
 class _Table:

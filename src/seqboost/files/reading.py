@@ -210,11 +210,13 @@ def labelled(rows: Rows, *, typed: bool = False) -> tuple[NDArray[np.int32], tup
     return (new[codes] if len(new) else codes), tuple(label_values(words, typed=typed))
 
 
-def tabled(rows: Rows, sources: Sequence[Source], reading: Reading, *, origin: str, has_labels: bool) -> SequenceData:
-    """Make the data of a file with columns."""
+def tabled(
+    rows: Rows, sources: Sequence[Source], reading: Reading, *, origin: str, has_labels: bool, typed: bool
+) -> SequenceData:
+    """Make the data of a file with columns; labels that are ``typed`` may be whole numbers."""
     check_rows(rows.n_rows, sources)
     layout = rows.layout(origin)
-    labels = labelled(rows, typed=origin == "table") if has_labels else (None, ())
+    labels = labelled(rows, typed=typed) if has_labels else (None, ())
     columns = rows.finish(layout)
     reading = replace(
         reading,
