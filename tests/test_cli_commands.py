@@ -167,6 +167,21 @@ def test_validation_files_and_settings(folder):
     assert seqboost.load(folder / "v.seqboost").window == (2, 0)
 
 
+def test_tables_without_a_header_one_to_a_sequence(folder):
+    rows = good_table(n_sequences=4, length=10)[1:]
+    for s in range(4):
+        lines = [f"{speed},{state}" for trial, speed, _, state in rows if trial == f"s{s}"]
+        (folder / f"trial{s}").write_text("\n".join(lines), encoding="utf-8")
+    trials = [folder / f"trial{s}" for s in range(4)]
+    args = ["train", *trials[:3], "--format", "csv", "--no-header", "--label", "x1", "--model", folder / "t.seqboost"]
+    assert json.loads(run(*args, *FAST, "--json").stdout)["sequences"] == 3
+    found = json.loads(run("evaluate", folder / "t.seqboost", trials[3], "--json").stdout)
+    assert found["n_positions"] == 10
+    labelled = run("predict", folder / "t.seqboost", trials[3]).stdout.splitlines()
+    assert len(labelled) == 10
+    assert labelled[0].count(",") == 2
+
+
 def test_help_teaches_with_examples_and_exit_codes():
     top = run("--help").stdout
     for code in EXIT_CODES:

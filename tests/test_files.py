@@ -103,12 +103,20 @@ def test_a_table_without_sequences_is_one_and_so_is_each_file(write):
         ('"x","label"\n"1","p"\n2,q', Reading()),
         ("1,p\n2,q\n", Reading(header=False, columns=("x", "label"))),
         ("x,label\n1,p\n\n2,q\n", Reading()),
+        (",x,label\n0,1,p\n1,2,q\n", Reading()),
+        ("x,label\n0,1,p\n1,2,q\n", Reading()),
     ],
 )
 def test_ways_to_write_a_table(write, text, reading):
     data = read_sequences(write("d.csv", text.encode()), reading)
     assert columns_of(data) == {"x": [1.0, 2.0]}
     assert data.labels == ["p", "q"]
+
+
+def test_numbers_of_rows_are_kept_in_predictions(write, tmp_path):
+    path = write("d.csv", ",x,label\n0,1,p\n1,2,q\n")
+    write_answers(path, read_sequences(path), answers(["q", "p"]), tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_text(encoding="utf-8") == ",x,label,predicted\n0,1,p,q\n1,2,q,p\n"
 
 
 def test_other_encodings(write):

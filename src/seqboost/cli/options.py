@@ -115,7 +115,7 @@ def reading_from(stored: dict[str, Any] | None, paths: list[Path], given: dict[s
         reading = replace(reading, format=None, delimiter=None)
     if given.get("delimiter") in ("\\t", "tab"):
         given["delimiter"] = "\t"
-    return replace(reading, **{name: value for name, value in given.items() if value not in (None, (), False)})
+    return replace(reading, **{name: value for name, value in given.items() if value is not None and value != ()})
 
 
 def remembered(reading: Any, path: Path) -> dict[str, Any]:
