@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from seqboost import exceptions
 
 if TYPE_CHECKING:
-    from seqboost import callbacks, datasets, evaluation, sampling
+    from seqboost import callbacks, datasets, evaluation, files, inspection, sampling
     from seqboost.boosting import Progress
     from seqboost.estimators import (
         HMM,
@@ -53,6 +53,8 @@ __all__ = [
     "datasets",
     "evaluation",
     "exceptions",
+    "files",
+    "inspection",
     "load",
     "sampling",
 ]
@@ -79,9 +81,11 @@ _HOMES = {
     "callbacks": "seqboost.callbacks",
     "datasets": "seqboost.datasets",
     "evaluation": "seqboost.evaluation",
+    "files": "seqboost.files",
+    "inspection": "seqboost.inspection",
     "sampling": "seqboost.sampling",
 }
-_MODULES = ("callbacks", "datasets", "evaluation", "sampling")
+_MODULES = ("callbacks", "datasets", "evaluation", "files", "inspection", "sampling")
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,9 @@ The tree (each also derives from the built-in that scikit-learn's habits expect)
     ├── InputError        (ValueError)   data that cannot be used: shapes, lengths, values
     ├── InputTypeError    (TypeError)    data of a kind that is not understood
     ├── ParameterError    (ValueError)   a parameter of an estimator that makes no sense
+    ├── DataFileError     (ValueError)   a data file that cannot be read: damaged lines, unknown columns or formats
     ├── ModelFileError    (ValueError)   a model file that is damaged, truncated or foreign
+    ├── MissingExtraError (ImportError)  a package is not installed that this needs
     └── MemoryLimitError  (MemoryError)  a fit that would not fit into memory
 
 Every message says what was expected, what came, where (sequence and position) and how to mend it.
@@ -15,9 +17,11 @@ Every message says what was expected, what came, where (sequence and position) a
 from __future__ import annotations
 
 __all__ = [
+    "DataFileError",
     "InputError",
     "InputTypeError",
     "MemoryLimitError",
+    "MissingExtraError",
     "ModelFileError",
     "ParameterError",
     "SeqboostError",
@@ -42,6 +46,14 @@ class ParameterError(SeqboostError, ValueError):
 
 class ModelFileError(SeqboostError, ValueError):
     """A model file is damaged, truncated, foreign or too new."""
+
+
+class DataFileError(SeqboostError, ValueError):
+    """A data file cannot be read: it is damaged, or not of the format it was taken for."""
+
+
+class MissingExtraError(SeqboostError, ImportError):
+    """A package that this needs is not installed; the message names the extra that brings it."""
 
 
 class MemoryLimitError(SeqboostError, MemoryError):

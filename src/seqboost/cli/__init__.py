@@ -2,21 +2,306 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
 
-from seqboost.exceptions import SeqboostError
+from seqboost.cli import options
+from seqboost.cli.console import EXIT_CODES, guarded
+from seqboost.cli.options import listed, parsed, reading_from
 
 __all__ = ["main"]
 
 app = typer.Typer(
-    help="Gradient-boosted trees for label sequences.",
+    help="""Gradient-boosted trees for label sequences: train, predict, evaluate and explain, from files to files.
+
+\b
+Three commands, from a table of sensor readings to labels:
+  seqboost train readings.csv --sequence trial --label activity --model activity.seqboost
+  seqboost evaluate activity.seqboost test.csv
+  seqboost predict activity.seqboost new.csv --output labelled.csv
+
+\b
+Formats, told by the suffix (or --format), also packed (.gz, .bz2, .xz):
+  .csv .tsv .parquet .arrow          a table, a row for each position, --sequence names the column of sequences
+  .conll .iob2 .crfpp .wapiti        columns, label last, an empty line between sequences
+  .crfsuite                          label and attributes between tabs
+  .jsonl                             an object for each sequence
+  .txt                               a sequence of characters for each line, labels after a tab
+  .sparse                            indices of indicators
+""",
+    epilog="\b\nExit codes:\n" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
 )
+
+TRAINING = "How the model is trained"
+Model = Annotated[Path, typer.Argument(help="Model file, as `seqboost train` writes it.", show_default=False)]
+Data = Annotated[list[Path], typer.Argument(help="Data files of one format.", show_default=False)]
+OneFile = Annotated[Path, typer.Argument(help="Data file.", show_default=False)]
+Decoding = Annotated[
+    str | None,
+    typer.Option("--decoding", help="posterior (most positions right) or viterbi (the most probable whole path)."),
+]
+
+
+def _given(**given: Any) -> dict[str, Any]:
+    """Return the options that say how a file is read, by the names of Reading."""
+    no_header = given.pop("no_header", False)
+    plain = {name: listed(value) if isinstance(value, list) else value for name, value in given.items()}
+    return {**plain, **({"header": False} if no_header else {})}
 
 
 @app.command()
+@guarded
+def train(
+    data: Data,
+    model: Annotated[Path, typer.Option("--model", "-m", help="Where to write the model.", show_default=False)],
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--validation",
+            help="Files to stop early by (without: a tenth of the sequences is held out).",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    format: options.Format = None,
+    label: options.Label = None,
+    sequence: options.Sequence = None,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    missing: options.Missing = None,
+    columns: options.Columns = None,
+    no_header: options.NoHeader = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    features: options.Features = None,
+    skip_bad: options.SkipBad = False,
+    window: Annotated[
+        str | None,
+        typer.Option(help="Neighbours that are seen: 3, or 5,0 (left, right), or JSON.", rich_help_panel=TRAINING),
+    ] = None,
+    order: Annotated[
+        int | None, typer.Option(help="How many labels before one matter (1).", rich_help_panel=TRAINING)
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(help="Largest number of rounds (500).", rich_help_panel=TRAINING)
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Factor on the steps (0.25).", rich_help_panel=TRAINING)
+    ] = None,
+    transitions: Annotated[
+        str | None,
+        typer.Option(help="What may follow what: any, seen, or a scheme: IOB1, IOB2, BIOES.", rich_help_panel=TRAINING),
+    ] = None,
+    decoding: Decoding = None,
+    seed: Annotated[int, typer.Option(help="Seed of what is drawn at random.", rich_help_panel=TRAINING)] = 0,
+    n_jobs: Annotated[int | None, typer.Option(help="Threads (all cores).", rich_help_panel=TRAINING)] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Any other parameter of TreeCRF, name=value; may be repeated.", rich_help_panel=TRAINING
+        ),
+    ] = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Train a model from files and write it to one file.
+
+    Columns are numbers or categories by what they hold; empty cells are missing. Training stops by itself when held-out
+    sequences gain nothing more. Ctrl-C stops it too: the best model so far is written.
+
+    \b
+    Examples:
+      seqboost train readings.csv --sequence trial --label activity --drop time --model activity.seqboost
+      seqboost train trial1.csv trial2.csv trial3.csv --label activity --model activity.seqboost
+      seqboost train train.conll --features words --transitions IOB2 --model chunks.seqboost
+      seqboost train words.txt --window 4 --model hyphens.seqboost
+      seqboost train words.txt --model m.seqboost --set max_leaf_nodes=15 --set l2_regularization=1
+    """  # noqa: D301
+    from seqboost.cli.train import run_train
+
+    given = _given(
+        format=format, label=label, sequence=sequence, categorical=categorical, drop=drop, missing=missing,
+        columns=columns, no_header=no_header, delimiter=delimiter, encoding=encoding, features=features,
+    )  # fmt: skip
+    parameters = {
+        "window": parsed(window, "window"), "order": order, "max_iter": max_iter, "learning_rate": learning_rate,
+        "transitions": transitions, "decoding": decoding, "random_state": seed, "n_jobs": n_jobs,
+    }  # fmt: skip
+    run_train(
+        data, model, reading_from(None, data, given), validation or [], parameters, settings or [],
+        skip_bad=skip_bad, quiet=quiet, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+@guarded
+def predict(
+    model: Model,
+    data: OneFile,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write (standard output).", show_default=False)
+    ] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every label.")] = False,
+    kbest: Annotated[int, typer.Option("--kbest", min=0, help="Add so many of the most probable labellings.")] = 0,
+    decoding: Decoding = None,
+    format: options.Format = None,
+    sequence: options.Sequence = None,
+    no_header: options.NoHeader = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    skip_bad: options.SkipBad = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Label a file: it is written again, in its own format, with the labels added.
+
+    Tables get the column `predicted` (and `p(label)`, `path1`, ...), column files a last column, JSON lines the key
+    `predicted`; CRFsuite and sparse files get their labels replaced. The file is read as the training files were.
+
+    \b
+    Examples:
+      seqboost predict activity.seqboost new.csv --output labelled.csv
+      seqboost predict chunks.seqboost new.conll --proba > labelled.conll
+      seqboost predict hyphens.seqboost words.txt --kbest 3
+    """  # noqa: D301
+    from seqboost.cli.apply import run_predict
+
+    given = _given(format=format, sequence=sequence, no_header=no_header, delimiter=delimiter, encoding=encoding)
+    run_predict(
+        model, data, output, given, proba=proba, k=kbest, decoding=decoding, skip_bad=skip_bad, quiet=quiet,
+        as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+@guarded
+def evaluate(
+    model: Model,
+    data: Data,
+    scheme: Annotated[
+        str | None, typer.Option("--scheme", help="Scheme of the tags, for F1 of spans: IOB1, IOB2, BIOES.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="Predictions of another model for the same file: McNemar's test."),
+    ] = None,
+    decoding: Decoding = None,
+    format: options.Format = None,
+    label: options.Label = None,
+    sequence: options.Sequence = None,
+    no_header: options.NoHeader = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    skip_bad: options.SkipBad = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare a model's labels with those of files.
+
+    Shares of positions and sequences that are right; precision, recall and F1 of every label, and of spans if their
+    scheme is named (the numbers of conlleval); which label is taken for which; log-likelihood; calibration.
+
+    \b
+    Examples:
+      seqboost evaluate activity.seqboost test.csv
+      seqboost evaluate chunks.seqboost test.conll --scheme IOB2 --decoding viterbi
+      seqboost evaluate new.seqboost test.csv --against predictions_of_old.csv
+      seqboost evaluate activity.seqboost test.csv --json | jq .accuracy
+    """  # noqa: D301
+    from seqboost.cli.apply import run_evaluate
+
+    given = _given(
+        format=format, label=label, sequence=sequence, no_header=no_header, delimiter=delimiter, encoding=encoding
+    )
+    run_evaluate(
+        model, data, given, scheme=scheme, against=against, decoding=decoding, skip_bad=skip_bad, quiet=quiet,
+        as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+@guarded
+def inspect(
+    model: Model,
+    data: Annotated[list[Path] | None, typer.Argument(help="Data files, for one of their sequences.")] = None,
+    sequence: Annotated[
+        int | None, typer.Option("--sequence", "-s", min=0, help="Number of a sequence of the data, from 0.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many features to list.")] = 10,
+    rival: Annotated[
+        str | None, typer.Option("--against", help="Explain labels against this one (the next most probable).")
+    ] = None,
+    format: options.Format = None,
+    sequence_column: Annotated[
+        str | None, typer.Option("--sequence-column", help="Column of a table that tells sequences apart.")
+    ] = None,
+    skip_bad: options.SkipBad = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show what a model has learnt; with data, why it labels one of their sequences as it does.
+
+    \b
+    Examples:
+      seqboost inspect activity.seqboost
+      seqboost inspect activity.seqboost test.csv --sequence 7
+    """  # noqa: D301
+    from seqboost.cli.inspect import run_inspect
+
+    given = _given(format=format, sequence=sequence_column)
+    run_inspect(model, data or [], given, sequence=sequence, top=top, rival=rival, skip_bad=skip_bad, as_json=as_json)
+
+
+@app.command()
+@guarded
+def convert(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write.", show_default=False)],
+    to: Annotated[str | None, typer.Option("--to", help="Format to write, if the suffix does not tell.")] = None,
+    from_scheme: Annotated[
+        str | None, typer.Option("--from-scheme", help="Scheme of the tags: IOB1, IOB2, BIOES.")
+    ] = None,
+    to_scheme: Annotated[str | None, typer.Option("--to-scheme", help="Scheme to write.")] = None,
+    format: options.Format = None,
+    label: options.Label = None,
+    sequence: options.Sequence = None,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    missing: options.Missing = None,
+    columns: options.Columns = None,
+    no_header: options.NoHeader = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    features: options.Features = None,
+    skip_bad: options.SkipBad = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Write files in another format, or with tags of another scheme.
+
+    \b
+    Examples:
+      seqboost convert readings.csv --sequence trial --label activity --output readings.parquet
+      seqboost convert eng.conll --from-scheme IOB1 --to-scheme BIOES --output eng_bioes.conll
+      seqboost convert train.conll --features words --output train.crfsuite
+    """  # noqa: D301
+    from seqboost.cli.apply import run_convert
+
+    given = _given(
+        format=format, label=label, sequence=sequence, categorical=categorical, drop=drop, missing=missing,
+        columns=columns, no_header=no_header, delimiter=delimiter, encoding=encoding, features=features,
+    )  # fmt: skip
+    run_convert(
+        data, output, given, to=to, schemes=(from_scheme, to_scheme), skip_bad=skip_bad, quiet=quiet, as_json=as_json
+    )
+
+
+@app.command()
+@guarded
 def warmup() -> None:
     """Compile all kernels ahead of the first fit; they stay cached on disk."""
     from seqboost.cli.warmup import warm_up
@@ -25,6 +310,7 @@ def warmup() -> None:
 
 
 @app.command()
+@guarded
 def demo(
     words: int = typer.Option(6000, min=100, help="Number of words to learn from and to be tested on."),
     seed: int = typer.Option(0, help="Seed of the split into words learned and words never seen."),
@@ -36,9 +322,5 @@ def demo(
 
 
 def main() -> None:
-    """Run the command line; the library's own errors end it with their message and exit code 1."""
-    try:
-        app()
-    except SeqboostError as error:
-        typer.echo(f"seqboost: {error}", err=True)
-        raise SystemExit(1) from None
+    """Run the command line."""
+    app(prog_name="seqboost")

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 import seqboost
-from seqboost.exceptions import SeqboostError
+from seqboost.exceptions import MissingExtraError
 
 __all__ = ["MissingExtraError", "run_demo"]
 
@@ -27,10 +27,6 @@ SHOWN = (
     "kindergarten", "landscape", "mathematics", "orchestra", "personality", "saxophone", "technology", "umbrella",
 )  # fmt: skip
 Labels = list[NDArray[np.int64]]
-
-
-class MissingExtraError(SeqboostError, ImportError):
-    """A package that the demo needs is not installed."""
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ def to_document(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "estimator": type(estimator).__name__,
         "parameters": {name: plain(value) for name, value in estimator.get_params(deep=False).items()},
         "schema": estimator._schema.to_json(),
+        "reading": getattr(estimator, "reading_", None),
         "classes": _plain_classes(classes),
         "classes_dtype": classes.dtype.str if classes.dtype != object else "object",
     }
@@ -104,6 +105,8 @@ def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, ND
     )
     estimator._schema = BatchSchema.from_json(document["schema"])
     estimator._set_feature_names(estimator._schema)
+    if isinstance(document.get("reading"), dict):
+        estimator.reading_ = document["reading"]
     estimator._from_arrays(arrays, document)
     return estimator
 

@@ -420,8 +420,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 )  # fmt: skip
                 trained = train(watched, validation, settings, self._trained if is_warm else None)
             if self._refits(training, held_out=watched is not training):
+                # A callback that may have to stop training at any time says so; stopped here, the first model is kept.
+                lasting = [callback for callback in callbacks if getattr(callback, "asked_in_refit", False)]
                 with progress_bar(trained.best_iteration, self.verbose) as bars:
-                    trained = train_again(trained, training, settings, bars)
+                    trained = train_again(trained, training, settings, [*bars, *lasting])
             self._set_trained(trained)
             if trained.best_iteration == 0 and self.init_ == "labels":
                 warnings.warn(NO_ROUNDS.format(type(self).__name__), stacklevel=2)

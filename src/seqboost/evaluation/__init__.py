@@ -2,8 +2,39 @@
 
 from __future__ import annotations
 
+from seqboost.evaluation.calibration import Calibration, CalibrationBin, calibration
+from seqboost.evaluation.chunks import SpanScores, span_scores
 from seqboost.evaluation.compare import Comparison, compare
 from seqboost.evaluation.deviance import DevianceAnalysis, deviance_analysis
 from seqboost.evaluation.mcnemar import McNemar, mcnemar
+from seqboost.evaluation.report import Evaluation, evaluate
+from seqboost.evaluation.scores import (
+    Confusion,
+    LabelScore,
+    accuracy,
+    confusion,
+    label_scores,
+    sequence_accuracy,
+)
 
-__all__ = ["Comparison", "DevianceAnalysis", "McNemar", "compare", "deviance_analysis", "mcnemar"]
+__all__ = [
+    "Calibration",
+    "CalibrationBin",
+    "Comparison",
+    "Confusion",
+    "DevianceAnalysis",
+    "Evaluation",
+    "LabelScore",
+    "McNemar",
+    "SpanScores",
+    "accuracy",
+    "calibration",
+    "compare",
+    "confusion",
+    "deviance_analysis",
+    "evaluate",
+    "label_scores",
+    "mcnemar",
+    "sequence_accuracy",
+    "span_scores",
+]

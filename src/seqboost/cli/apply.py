@@ -1,0 +1,243 @@
+"""``seqboost predict``, ``evaluate`` and ``convert``: a model or another format, applied to files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from seqboost.cli.console import print_json, say
+from seqboost.cli.data import answers_of, file_order, load_data, load_model
+from seqboost.cli.options import reading_from
+from seqboost.evaluation import Evaluation, McNemar, evaluate, mcnemar
+from seqboost.exceptions import DataFileError
+from seqboost.files import (
+    SPAN_SCHEMES,
+    SequenceData,
+    convert_tags,
+    detect_format,
+    read_labels,
+    spans_of,
+    write_answers,
+    write_sequences,
+)
+
+__all__ = ["run_convert", "run_evaluate", "run_predict"]
+
+LISTED_LABELS = 40  # labels in the printed table; --json has all
+SMALL_CONFUSION = 12  # labels up to which the whole matrix is printed
+
+
+def run_predict(
+    model_path: Path,
+    path: Path,
+    target: Path | None,
+    given: dict[str, Any],
+    *,
+    proba: bool,
+    k: int,
+    decoding: str | None,
+    skip_bad: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Label a file and write it again with the labels."""
+    model = load_model(model_path)
+    if decoding is not None:
+        model.set_params(decoding=decoding)
+    if as_json and target is None:
+        raise DataFileError("--json needs --output: standard output cannot hold both labels and the summary")
+    reading = reading_from(getattr(model, "reading_", None), [path], given)
+    data = load_data([path], reading, labels="ignore", skip_bad=skip_bad, quiet=quiet or as_json)
+    answers = answers_of(model, data, proba=proba, k=k)
+    write_answers(path, data, answers, target)
+    if as_json:
+        result = {"output": str(target), "sequences": data.batch.n_sequences, "positions": data.batch.n_rows}
+        print_json({**result, "left_out": data.n_bad})
+    elif target is not None and not quiet:
+        say(f"{data.batch.n_sequences:,} sequences, {data.batch.n_rows:,} positions labelled: {target}")
+
+
+def run_evaluate(
+    model_path: Path,
+    paths: list[Path],
+    given: dict[str, Any],
+    *,
+    scheme: str | None,
+    against: Path | None,
+    decoding: str | None,
+    skip_bad: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Compare a model's labels with those of files."""
+    model = load_model(model_path)
+    if decoding is not None:
+        model.set_params(decoding=decoding)
+    reading = reading_from(getattr(model, "reading_", None), paths, given)
+    data = load_data(paths, reading, labels="required", skip_bad=skip_bad, quiet=quiet or as_json)
+    data = data.with_labels_of(model.classes_.tolist())
+    known = set(model.classes_.tolist())
+    unknown = [label for label in data.label_names if label not in known]
+    if unknown and not quiet and not as_json:
+        shown = ", ".join(map(repr, unknown[:5]))
+        say(
+            f"seqboost: warning: the model does not know {len(unknown)} label(s) ({shown}); they count as errors, and "
+            "are left out of the log-likelihood"
+        )
+    predicted = file_order(model.predict(data.batch)).tolist()
+    true = data.labels
+    observed = replace(data, label_names=tuple(label if label in known else None for label in data.label_names))
+    proba = data.sequences_of(list(file_order(model.predict_proba(data.batch))))
+    found = evaluate(
+        data.sequences_of(true), data.sequences_of(predicted), scheme=scheme, proba=proba, classes=model.classes_,
+        log_prob=model.log_prob(data.batch, observed.y),
+    )  # fmt: skip
+    test = None if against is None else _mcnemar(data, predicted, against)
+    if as_json:
+        document = found.to_dict()
+        if test is not None:
+            document["mcnemar"] = {**test._asdict(), "against": str(against)}
+        print_json({**document, "left_out": data.n_bad})
+    else:
+        _show(found, test, against, model)
+
+
+def _mcnemar(data: SequenceData, predicted: list[Any], against: Path) -> McNemar:
+    other = read_labels(against, data.reading)
+    if len(other) != data.batch.n_rows:
+        raise DataFileError(
+            f"{against} has {len(other)} labels, but {data.batch.n_rows} positions are evaluated; expected predictions "
+            "for the same file"
+        )
+    true = [None if label is None else str(label) for label in data.labels]
+    return mcnemar(true, list(map(str, predicted)), list(map(str, other)))
+
+
+def _show(found: Evaluation, test: McNemar | None, against: Path | None, model: Any) -> None:
+    console = Console()
+    decoding = getattr(model, "decoding", "posterior")
+    summary = Table(title=f"{found.n_sequences:,} sequences, {found.n_positions:,} positions ({decoding} decoding)")
+    summary.add_column("")
+    summary.add_column("", justify="right")
+    rows = [
+        ("positions right", f"{100 * found.accuracy:.2f} %"),
+        ("sequences wholly right", f"{100 * found.sequence_accuracy:.2f} %"),
+        ("mean F1 of labels", f"{100 * found.macro_f1:.2f} %"),
+    ]
+    if found.spans is not None:
+        rows.append(("F1 of spans", f"{100 * found.spans.overall.f1:.2f} %"))
+    if found.log_likelihood is not None:
+        rows.append(("log-likelihood per position", f"{found.log_likelihood:.4f}"))
+    if found.calibration is not None:
+        rows.append(("calibration error", f"{100 * found.calibration.error:.2f} %"))
+    for row in rows:
+        summary.add_row(*row)
+    console.print(summary)
+    console.print(_score_table("Labels", found.labels))
+    if found.spans is not None:
+        console.print(_score_table("Spans, as conlleval counts them", [*found.spans.by_type, found.spans.overall]))
+    console.print(_confusion_table(found))
+    if found.calibration is not None:
+        bins = Table(title="Probability of the most probable label, and how often it is right")
+        for name in ("from", "to", "positions", "mean probability", "right"):
+            bins.add_column(name, justify="right")
+        for b in found.calibration.bins:
+            cells = (
+                f"{b.low:.1f}",
+                f"{b.high:.1f}",
+                f"{b.n:,}",
+                f"{100 * b.confidence:.1f} %",
+                f"{100 * b.accuracy:.1f} %",
+            )
+            bins.add_row(*cells)
+        console.print(bins)
+    if test is not None:
+        console.print(
+            f"Against {against}: only this model is right at {test.only_a:,} positions, only the other at "
+            f"{test.only_b:,}; McNemar's test: p = {test.pvalue:.3g}."
+        )
+
+
+def _score_table(title: str, scores: Any) -> Table:
+    table = Table(title=title)
+    table.add_column("")
+    for name in ("precision", "recall", "F1", "true", "predicted"):
+        table.add_column(name, justify="right")
+    commonest = sorted(scores, key=lambda score: -score.n_true)[:LISTED_LABELS]
+    for score in [score for score in scores if score in commonest]:
+        shares = (f"{100 * share:.2f} %" for share in (score.precision, score.recall, score.f1))
+        table.add_row(str(score.name), *shares, f"{score.n_true:,}", f"{score.n_predicted:,}")
+    if len(scores) > LISTED_LABELS:
+        table.caption = f"the {LISTED_LABELS} commonest of {len(scores)}; --json has all"
+    return table
+
+
+def _confusion_table(found: Evaluation) -> Table:
+    labels = found.confusion.labels
+    if len(labels) <= SMALL_CONFUSION:
+        table = Table(title="Which label is taken for which (rows: true)")
+        table.add_column("")
+        for label in labels:
+            table.add_column(str(label), justify="right")
+        for label, counts in zip(labels, found.confusion.counts, strict=True):
+            table.add_row(str(label), *(f"{n:,}" for n in counts))
+        return table
+    table = Table(title="Commonest mistakes")
+    for name in ("true", "predicted", "times"):
+        table.add_column(name)
+    for true, predicted, n in found.confusion.worst(15):
+        table.add_row(str(true), str(predicted), f"{n:,}")
+    return table
+
+
+def run_convert(
+    paths: list[Path],
+    target: Path,
+    given: dict[str, Any],
+    *,
+    to: str | None,
+    schemes: tuple[str | None, str | None],
+    skip_bad: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Write files in another format, or with tags of another scheme."""
+    detect_format(target, to)
+    data = load_data(
+        paths, reading_from(None, paths, given), labels="optional", skip_bad=skip_bad, quiet=quiet or as_json
+    )
+    if schemes != (None, None):
+        data = _converted(data, *schemes)
+    write_sequences(data, target, to)
+    if as_json:
+        counts = {"sequences": data.batch.n_sequences, "positions": data.batch.n_rows, "left_out": data.n_bad}
+        print_json({"output": str(target), **counts})
+    elif not quiet:
+        say(f"{data.batch.n_sequences:,} sequences, {data.batch.n_rows:,} positions: {target}")
+
+
+def _converted(data: SequenceData, old: str | None, new: str | None) -> SequenceData:
+    """Return the data with tags of another scheme."""
+    import numpy as np
+
+    if old is None or new is None:
+        raise DataFileError(f"name both schemes, --from-scheme and --to-scheme: {', '.join(SPAN_SCHEMES)}")
+    sequences = data.sequences_of(data.labels)
+    for s, tags in enumerate(sequences):
+        if None in tags:
+            raise DataFileError(f"sequence {s} has an unobserved label; tags of spans must all be there")
+    spans_of([], new)
+    flat = [tag for tags in sequences for tag in convert_tags(tags, old, new)]
+    names = tuple(dict.fromkeys(flat))
+    index = {name: k for k, name in enumerate(names)}
+    codes = np.array([index[tag] for tag in flat], dtype=np.int32)
+    rows = data.batch.origin.table_rows
+    if rows is not None:
+        in_file = np.empty_like(codes)
+        in_file[rows] = codes
+        codes = in_file
+    return replace(data, label_codes=codes, label_names=names)

@@ -1,0 +1,143 @@
+"""Options that several commands have, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from seqboost.exceptions import ParameterError
+
+__all__ = [
+    "Categorical",
+    "Columns",
+    "Delimiter",
+    "Drop",
+    "Encoding",
+    "Features",
+    "Format",
+    "Json",
+    "Label",
+    "Missing",
+    "NoHeader",
+    "Quiet",
+    "Sequence",
+    "SkipBad",
+    "listed",
+    "parsed",
+    "reading_from",
+]
+
+FILES = "How the file is read"
+
+Format = Annotated[
+    str | None,
+    typer.Option("--format", "-f", help="Format, if the suffix does not tell: csv, tsv, parquet, arrow, conll, crf++, "
+                 "crfsuite, jsonl, sparse, text.", rich_help_panel=FILES),
+]  # fmt: skip
+Label = Annotated[
+    str | None,
+    typer.Option("--label", "-l", help="Column or key of the labels (column files: last unless named; text: 1 = after "
+                 "the first tab).", rich_help_panel=FILES),
+]  # fmt: skip
+Sequence = Annotated[
+    str | None,
+    typer.Option("--sequence", "-s", help="Column of a table that tells sequences apart; without it each file is one.",
+                 rich_help_panel=FILES),
+]  # fmt: skip
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", help="Columns of numbers that are categories (a,b,c; may be repeated).",
+                 rich_help_panel=FILES),
+]  # fmt: skip
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", help="Columns to leave out (a,b,c; may be repeated).", rich_help_panel=FILES),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option("--missing", help="Cells that mean 'missing', besides empty ones.", rich_help_panel=FILES),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--columns", help="Names of the columns, for files without any: word,pos,chunk.",
+                 rich_help_panel=FILES),
+]  # fmt: skip
+NoHeader = Annotated[
+    bool,
+    typer.Option("--no-header", help="The first line of a table is data; columns are called x0, x1, ...",
+                 rich_help_panel=FILES),
+]  # fmt: skip
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="What stands between cells, if not found out.", rich_help_panel=FILES)
+]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of text (utf-8).", rich_help_panel=FILES)]
+Features = Annotated[
+    str | None,
+    typer.Option("--features", help="'words': describe words by small letters, shape, beginnings, ends and neighbours.",
+                 rich_help_panel=FILES),
+]  # fmt: skip
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Leave bad lines out, count and list them.", rich_help_panel=FILES),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result (or error) as one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")]
+
+
+def listed(values: list[str] | None) -> tuple[str, ...]:
+    """Return the names of an option that may be repeated and may hold commas."""
+    return tuple(name for value in values or () for name in value.split(",") if name)
+
+
+def reading_from(stored: dict[str, Any] | None, paths: list[Path], given: dict[str, Any]) -> Any:
+    """Return how to read files: as a model's own files were, where the command line does not say otherwise.
+
+    Parameters
+    ----------
+    stored : dict or None
+        What a model remembers.
+    paths : list of paths
+        The files.
+    given : dict
+        Options by the names of :class:`seqboost.files.Reading`; None and empty ones were not given.
+    """
+    from seqboost.files import Reading
+
+    known = dict(stored or {})
+    suffix = known.pop("suffix", None)
+    reading = Reading.from_json(known)
+    if suffix is not None and _suffix(paths[0]) != suffix:
+        reading = replace(reading, format=None, delimiter=None)
+    if given.get("delimiter") in ("\\t", "tab"):
+        given["delimiter"] = "\t"
+    return replace(reading, **{name: value for name, value in given.items() if value is not None and value != ()})
+
+
+def remembered(reading: Any, path: Path) -> dict[str, Any]:
+    """Return what a model remembers of how its files were read."""
+    return {**reading.to_json(), "suffix": _suffix(path)}
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    return Path(path).suffix.lower()
+
+
+def parsed(text: str | None, name: str) -> Any:
+    """Read a value as JSON, else as a word; ``3,0`` is a pair."""
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        parts = text.split(",")
+        if len(parts) == 2 and all(part.strip().isdecimal() for part in parts):
+            return tuple(int(part) for part in parts)
+        if text[:1] in "[{":
+            raise ParameterError(f"--{name} {text}: this is not valid JSON") from None
+        return {"none": None, "None": None, "True": True, "False": False}.get(text, text)
+    return value

@@ -1,0 +1,185 @@
+"""How often labels are right: positions, whole sequences, label by label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError
+
+__all__ = ["Confusion", "LabelScore", "accuracy", "confusion", "label_scores", "sequence_accuracy"]
+
+
+class LabelScore(NamedTuple):
+    """Precision, recall and F1 of a label or of a type of span.
+
+    Attributes
+    ----------
+    name : object
+        The label or type.
+    precision : float
+        Share of what was predicted that is right; 0 if nothing was.
+    recall : float
+        Share of what is true that was predicted; 0 if nothing is.
+    f1 : float
+        2 · precision · recall / (precision + recall).
+    n_true, n_predicted, n_right : int
+        What they are shares of.
+    """
+
+    name: Any
+    precision: float
+    recall: float
+    f1: float
+    n_true: int
+    n_predicted: int
+    n_right: int
+
+    @classmethod
+    def from_counts(cls, name: Any, n_true: int, n_predicted: int, n_right: int) -> LabelScore:
+        """Compute the shares."""
+        precision = n_right / n_predicted if n_predicted else 0.0
+        recall = n_right / n_true if n_true else 0.0
+        f1 = 2 * precision * recall / (precision + recall) if n_right else 0.0
+        return cls(name, precision, recall, f1, int(n_true), int(n_predicted), int(n_right))
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """How often which label was taken for which.
+
+    Attributes
+    ----------
+    labels : tuple
+        True and predicted labels, sorted where they can be.
+    counts : ndarray of int64, shape (n_labels, n_labels)
+        Row = true, column = predicted.
+    """
+
+    labels: tuple[Any, ...]
+    counts: NDArray[np.int64]
+
+    def worst(self, n: int = 10) -> list[tuple[Any, Any, int]]:
+        """Return the commonest mistakes: true label, predicted label, how often."""
+        wrong = self.counts.copy()
+        np.fill_diagonal(wrong, 0)
+        order = np.argsort(-wrong, axis=None, kind="stable")[:n]
+        places = [divmod(int(i), len(self.labels)) for i in order]
+        return [(self.labels[i], self.labels[j], int(wrong[i, j])) for i, j in places if wrong[i, j]]
+
+
+def accuracy(y_true: Any, y_pred: Any) -> float:
+    """Return the share of positions that are labelled right; unobserved labels (None, NaN) do not count.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences
+        Labels of the same sequences.
+
+    Examples
+    --------
+    >>> accuracy([["a", "b"], ["a"]], [["a", "a"], ["a"]])
+    0.6666666666666666
+    """
+    pairs = paired(y_true, y_pred)
+    right = sum(t == p for true, predicted in pairs for t, p in zip(true, predicted, strict=True) if is_observed(t))
+    n = sum(is_observed(t) for true, _ in pairs for t in true)
+    if n == 0:
+        raise InputError("y_true has no observed label to compare with: every label is None or NaN")
+    return right / n
+
+
+def sequence_accuracy(y_true: Any, y_pred: Any) -> float:
+    """Return the share of sequences whose observed labels are all right; those without any do not count.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences
+        Labels of the same sequences.
+
+    Examples
+    --------
+    >>> sequence_accuracy([["a", "b"], ["a"]], [["a", "a"], ["a"]])
+    0.5
+    """
+    answers = []
+    for true, predicted in paired(y_true, y_pred):
+        seen = [t == p for t, p in zip(true, predicted, strict=True) if is_observed(t)]
+        if seen:
+            answers.append(all(seen))
+    if not answers:
+        raise InputError("y_true has no observed label to compare with: every label is None or NaN")
+    return sum(answers) / len(answers)
+
+
+def confusion(y_true: Any, y_pred: Any) -> Confusion:
+    """Count which label was taken for which.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences
+        Labels of the same sequences; unobserved ones do not count.
+
+    Examples
+    --------
+    >>> found = confusion([["a", "b"], ["a"]], [["a", "a"], ["a"]])
+    >>> found.labels, found.counts.tolist()
+    (('a', 'b'), [[2, 0], [1, 0]])
+    """
+    flat = [
+        (t, p)
+        for true, predicted in paired(y_true, y_pred)
+        for t, p in zip(true, predicted, strict=True)
+        if is_observed(t)
+    ]
+    labels = sorted_labels({label for pair in flat for label in pair})
+    index = {label: k for k, label in enumerate(labels)}
+    codes = np.array([index[t] * len(labels) + index[p] for t, p in flat], dtype=np.int64)
+    counts = np.bincount(codes, minlength=len(labels) ** 2).reshape(len(labels), len(labels))
+    return Confusion(tuple(labels), counts)
+
+
+def label_scores(counted: Confusion) -> list[LabelScore]:
+    """Return precision, recall and F1 of each label.
+
+    Examples
+    --------
+    >>> scores = label_scores(confusion([["a", "b"], ["a"]], [["a", "a"], ["a"]]))
+    >>> scores[0].name, scores[0].recall, round(scores[0].precision, 3)
+    ('a', 1.0, 0.667)
+    """
+    true, predicted, right = counted.counts.sum(axis=1), counted.counts.sum(axis=0), np.diag(counted.counts)
+    return [
+        LabelScore.from_counts(label, int(true[k]), int(predicted[k]), int(right[k]))
+        for k, label in enumerate(counted.labels)
+    ]
+
+
+def paired(y_true: Any, y_pred: Any) -> list[tuple[Sequence[Any], Sequence[Any]]]:
+    """Return the labels of each sequence, true and predicted, as lists."""
+    if len(y_true) != len(y_pred):
+        raise InputError(f"y_true has {len(y_true)} sequences but y_pred has {len(y_pred)}; expected the same ones.")
+    pairs = []
+    for s, (true, predicted) in enumerate(zip(y_true, y_pred, strict=True)):
+        true, predicted = (x.tolist() if isinstance(x, np.ndarray) else list(x) for x in (true, predicted))
+        if len(true) != len(predicted):
+            raise InputError(f"y_true[{s}] has {len(true)} labels but y_pred[{s}] has {len(predicted)}.")
+        pairs.append((true, predicted))
+    return pairs
+
+
+def is_observed(label: Any) -> bool:
+    """Tell whether a label is one: neither None nor NaN."""
+    return label is not None and label == label
+
+
+def sorted_labels(labels: set[Any]) -> list[Any]:
+    """Sort labels, by their text if they do not compare."""
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=str)
