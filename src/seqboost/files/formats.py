@@ -29,6 +29,13 @@ class Format:
     write: Callable[[SequenceData, Any], None]
     binary: bool = False
 
+    @property
+    def family(self) -> str:
+        """What formats share that name labels and columns in the same way."""
+        return {"csv": "table", "tsv": "table", "parquet": "table", "arrow": "table", "crf++": "conll"}.get(
+            self.name, self.name
+        )
+
 
 FORMATS = {
     known.name: known
