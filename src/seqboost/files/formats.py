@@ -85,7 +85,7 @@ def detect_format(path: str | os.PathLike[str], name: str | None = None) -> Form
         return FORMATS["sparse"]
     raise DataFileError(
         f"the format of {os.fspath(path)!r} cannot be told from its suffix; name one of {', '.join(FORMATS)} "
-        "(format=...)"
+        "(--format)"
     )
 
 
@@ -147,7 +147,7 @@ def read_sequences(
     data = known.read(sources, replace(reading, format=known.name), labels)
     if labels == "required":
         if data.label_codes is None:
-            raise DataFileError(f"{os.fspath(listed[0])} has no labels; name the column that holds them (label=...)")
+            raise DataFileError(f"{os.fspath(listed[0])} has no labels; name the column that holds them (--label)")
         if (data.label_codes < 0).all():
             raise DataFileError(f"{os.fspath(listed[0])} has no label that is not empty; at least one is needed")
     if reading.features == "words":
