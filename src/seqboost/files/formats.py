@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ from seqboost.files.source import Source, Watcher, plain_suffixes, written
 from seqboost.files.words import add_word_features
 
 __all__ = ["FORMATS", "detect_format", "read_labels", "read_sequences", "write_answers", "write_sequences"]
+
+
+PROBABILITY = re.compile(r"[:/][01]\.\d{6}$")  # as predict writes it behind a label
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,7 @@ def detect_format(path: str | os.PathLike[str], name: str | None = None) -> Form
     if Path(path).name.startswith("sparse."):
         return FORMATS["sparse"]
     raise DataFileError(
-        f"the format of {os.fspath(path)!r} cannot be told from its suffix; name one of {', '.join(FORMATS)} "
-        "(--format)"
+        f"the format of {os.fspath(path)!r} cannot be told from its suffix; name one of {', '.join(FORMATS)} (--format)"
     )
 
 
@@ -164,17 +168,28 @@ def read_labels(path: str | os.PathLike[str], reading: Reading) -> list[Any]:
     labels.
     """
     known = detect_format(path, reading.format)
-    label = {"csv": "predicted", "tsv": "predicted", "parquet": "predicted", "arrow": "predicted",
-             "jsonl": "predicted"}.get(known.name)  # fmt: skip
+    has_name = known.family == "table" or known.name == "jsonl"
+    label = "predicted" if has_name else _column_of_labels(path, reading) if known.family == "conll" else None
     plain = Reading(
         format=known.name, label=label, delimiter=reading.delimiter, encoding=reading.encoding, header=reading.header
     )
-    data = known.read(
-        [Source(path, reading.encoding)], plain, "only" if label and known.name != "jsonl" else "required"
-    )
+    source = Source(path, reading.encoding)
+    data = known.read([source], plain, "only" if known.family == "table" else "required")
     if data.label_codes is None:
-        raise DataFileError(f"{os.fspath(path)} holds no column 'predicted'; expected a file that predict wrote")
+        raise source.stop("it has no column 'predicted'; expected a file that predict wrote")
+    if known.name == "crfsuite":
+        return [PROBABILITY.sub("", label) for label in data.labels]
     return data.labels
+
+
+def _column_of_labels(path: str | os.PathLike[str], reading: Reading) -> str | None:
+    """Return the column of the predictions of a column file: the last one, probabilities aside."""
+    for _, line in Source(path, reading.encoding).lines():
+        cells = line.split() if reading.delimiter is None else line.rstrip("\r\n").split(reading.delimiter)
+        if cells and cells[0] != conll.DOCUMENT:
+            n_chances = sum(1 for _ in takewhile(PROBABILITY.search, reversed(cells)))
+            return str(len(cells) - 1 - n_chances)
+    return None
 
 
 def write_answers(
