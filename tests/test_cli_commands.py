@@ -80,6 +80,20 @@ def test_other_formats_of_the_same_data(folder):
         assert again["accuracy"] == first["accuracy"]
 
 
+def test_formats_that_name_labels_otherwise(folder):
+    lines = {}
+    for trial, speed, room, state in good_table(n_sequences=3, length=10)[1:]:
+        record = lines.setdefault(trial, {"x": [], "y": []})
+        record["x"].append({"speed": float(speed), "room": room})
+        record["y"].append(state)
+    (folder / "j.jsonl").write_text("\n".join(map(json.dumps, lines.values())), encoding="utf-8")
+    found = json.loads(run("evaluate", folder / "m.seqboost", folder / "j.jsonl", "--json").stdout)
+    assert found["n_positions"] == 30
+    rows = [json.loads(line) for line in run("predict", folder / "m.seqboost", folder / "j.jsonl").stdout.splitlines()]
+    expected = seqboost.load(folder / "m.seqboost").predict([record["x"] for record in lines.values()])
+    assert [row["predicted"] for row in rows] == [y.tolist() for y in expected]
+
+
 def test_evaluation_is_that_of_the_library(folder):
     found = json.loads(run("evaluate", folder / "m.seqboost", folder / "d.csv", "--json").stdout)
     pd = pytest.importorskip("pandas")

@@ -335,6 +335,15 @@ def test_predictions_come_in_the_format_that_came_in(write, tmp_path, suffix):
         assert read_labels(tmp_path / f"out.{suffix}", data.reading) == ["q", "p"]
 
 
+@pytest.mark.parametrize("name", ["d.conll", "d.crfsuite", "d.txt"])
+def test_probabilities_are_no_labels(write, tmp_path, name):
+    path = write(name, {"d.conll": "a p\nb p\n", "d.crfsuite": "p\ta\np\tb\n", "d.txt": "ab\n"}[name])
+    data = read_sequences(path)
+    proba = np.array([[0.25, 0.75], [0.0, 1.0]])
+    write_answers(path, data, answers(["q", "p"], proba=proba), tmp_path / f"o{name}")
+    assert read_labels(tmp_path / f"o{name}", data.reading) == ["q", "p"]
+
+
 def test_predictions_of_parquet(tmp_path):
     pa = pytest.importorskip("pyarrow")
     pa.parquet.write_table(pa.table({"x": [1, 2], "y": [0, 1], "predicted": ["old", "old"]}), tmp_path / "d.parquet")

@@ -56,7 +56,7 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
         if len(found) == 1:
             label = list(names).index(found[0])
         elif labels == "required":
-            raise source.stop(f"which column is the label? Name one of {shown} (label=...)")
+            raise source.stop(f"which column is the label? Name one of {shown} (--label)")
     sequence = None if reading.sequence is None else place(reading.sequence, "the sequence column")
     if label is not None and label == sequence:
         raise source.stop(f"the column {names[label]!r} cannot be both label and sequence; name two columns")
@@ -142,7 +142,7 @@ class _Table:
             if "" in self.names:
                 raise source.stop(
                     f"column {self.names.index('') + 1} has no name in the header; name it, or say that there is no "
-                    f"header (header=False) and use x0, x1, ..."
+                    f"header (--no-header) and use x0, x1, ..."
                 )
         else:
             self.names = list(reading.columns) or [f"x{j}" for j in range(len(header))]

@@ -106,11 +106,11 @@ class Source:
         problem : str
             What was expected and what came.
         mend : str
-            What else to do but to mend the line.
+            What else to do but to mend the line; options are called as on the command line.
         """
         if not self.skip_bad:
             ways = f"Mend the line, {mend}, or leave" if mend else "Mend the line, or leave"
-            raise DataFileError(f"{self.name}, line {line}: {problem}. {ways} such lines out (skip bad lines).")
+            raise DataFileError(f"{self.name}, line {line}: {problem}. {ways} such lines out (--skip-bad).")
         if line not in self.bad_lines:
             self.bad_lines.add(line)
             if len(self.bad) < LISTED:
