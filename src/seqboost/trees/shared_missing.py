@@ -36,6 +36,7 @@ from seqboost.trees.shared_weighted import (
     sum_weighted_contexts,
     sum_weighted_leaves,
     sum_weighted_row_contexts,
+    sum_weights,
 )
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, Tree
@@ -152,9 +153,9 @@ class WeightedGrowth(Growth):
 
     def _types(self, start: int, fitted: int) -> NDArray[np.int64]:
         """Sum the weights of fitted positions by type."""
-        part = slice(start, start + fitted)
-        types = self.space.row_type[self.segments.rows[part]]
-        return np.bincount(types, self.segments.units[part], self.space.base.size).astype(np.int64)
+        types = np.empty(self.space.base.size, dtype=np.int64)
+        sum_weights(self.space.row_type, self.segments, start, start + fitted, types)
+        return types
 
     def _vectors(self, leaf: Leaf) -> tuple[NDArray[np.int32], bool]:
         whole = leaf.mask.all() and leaf.number not in self.divided
@@ -230,7 +231,8 @@ class WeightedGrowth(Growth):
                 self.buffers.cells, leaf.mask, self.space, rows, weight, a, b, first, vectors
             )  # fmt: skip
 
-        self._run(task, parts_of(first, last, ROWS_PER_TASK), leaf.fitted * leaf.mask.size)
+        size = ROWS_PER_TASK if self.grower.n_threads > 1 else leaf.fitted + 1
+        self._run(task, parts_of(first, last, size), leaf.fitted * leaf.mask.size)
 
     def _sum_contexts(self, leaf: Leaf) -> None:
         if leaf.number not in self.divided:

@@ -33,6 +33,7 @@ __all__ = [
     "sum_weighted_contexts",
     "sum_weighted_leaves",
     "sum_weighted_row_contexts",
+    "sum_weights",
 ]
 
 
@@ -94,10 +95,36 @@ def sum_weighted_contexts(
         j = space.row_type[i]
         base, w = space.base[j], np.float64(weight[p])
         for c in range(contexts[0], min(contexts[1], space.n_contexts_of[j])):
-            if mask[base + c]:
-                cell, total = cells[i, c], sums[base + c]
+            if not mask[base + c]:
+                continue
+            cell, total = cells[i, c], sums[base + c]
+            if w == 1.0:
+                add_to(cell, total)
+            else:
                 for x in range(total.size):
                     total[x] += np.int32(np.floor(cell[x] * w + 0.5))
+
+
+@jit
+def sum_weights(
+    row_type: NDArray[np.uint8],  # IN (n_rows,)
+    segments: WeightedRows,  # IN
+    first: int,  # IN
+    last: int,  # IN
+    types: NDArray[np.int64],  # OUT (order + 1,)
+) -> None:
+    """Sum the weights of positions by their type."""
+    order = types.size - 1
+    for j in range(types.size):
+        types[j] = 0
+    n = int64(0)
+    for p in range(first, last):
+        n += segments.units[p]
+        j = row_type[segments.rows[p]]
+        if j < order:  # few: near the starts of sequences
+            types[j] += segments.units[p]
+            n -= segments.units[p]
+    types[order] += n
 
 
 @inner_slicing
@@ -269,7 +296,8 @@ def divide_by_policy(
     """
     first, fitted, last = span
     mark, units = scratch.mark, segments.units
-    n_missing = mark_rows(dense, sparse, kind, feature, left, missing, segments.rows, first, last, mark)
+    n_left, n_missing = mark_rows(dense, sparse, kind, feature, left, missing, segments.rows, first, last, mark)
+    leaving = LEFT if 2 * n_left + n_missing < last - first else RIGHT
     share = np.float32(0.0)
     detours.start[number + 1] = detours.start[number]
     if policy == INSTANCE_WEIGHTING:
@@ -289,11 +317,6 @@ def divide_by_policy(
         if n_missing > 0:
             send_by_surrogates(dense, sparse, detours, number, larger_left, segments.rows, first, last, mark)
     detours.share[number] = share
-    n_left, n_right = int64(0), int64(0)
-    for p in range(last - first):
-        n_left += int64(mark[p] != RIGHT)
-        n_right += int64(mark[p] != LEFT)
-    leaving = LEFT if n_left < n_right else RIGHT
     sizes = divide_weighted(mark, share, segments, first, fitted - first, last, int64(leaving), end)
     both = policy == INSTANCE_WEIGHTING and n_missing > 0
     return both, leaving == LEFT, sizes[0], sizes[1], sizes[2], sizes[3]

@@ -96,16 +96,19 @@ def _measure(
     state, types = leaves.state, leaves.type_rows[leaf]
     first = state[leaf, START]
     last = first + state[leaf, FITTED]
+    order = types.size - 1
     for j in range(types.size):
         types[j] = 0
-    g, h = int64(0), int64(0)
+    g, h, n = int64(0), int64(0), int64(0)
     for p in range(uint64(first), uint64(last)):
         g += gradient_of(segments.sums[p])
         h += curvature_of(segments.sums[p])
-        types[uint64(space.row_type[uint64(segments.rows[p])])] += segments.units[p]
-    n = int64(0)
-    for j in range(types.size):
-        n += types[j]
+        n += segments.units[p]
+        j = space.row_type[uint64(segments.rows[p])]
+        if j < order:  # few: near the starts of sequences
+            types[j] += segments.units[p]
+            types[order] -= segments.units[p]
+    types[order] += n
     state[leaf, G], state[leaf, H], state[leaf, W] = g, h, n
     if wants_histogram:
         histogram = leaves.histogram[state[leaf, SLOT]]
@@ -150,7 +153,7 @@ def _plant(
         contexts[0, e] = 0
         contexts[1, e] = 0
     if contexts.shape[1] > 1:
-        add_weighted_contexts(cells, space, segments, int64(0), n_fitted, contexts)
+        add_weighted_contexts(planes, scales, space, segments, int64(0), n_fitted, contexts)
     _measure(dense, sparse, space, scales, leaves, int64(0), segments, np.bool_(True))
     splits.parent[0] = -1
     splits.word_start[0] = 0
@@ -291,7 +294,10 @@ def _divide_rows(
     first, n_fitted = state[leaf, START], state[leaf, FITTED]
     last = first + state[leaf, SIZE]
     rows = segments.rows
-    n_missing = mark_rows(dense, sparse, rule.kind, rule.feature, scratch.left, missing, rows, first, last, mark)
+    n_left, n_missing = mark_rows(
+        dense, sparse, rule.kind, rule.feature, scratch.left, missing, rows, first, last, mark
+    )
+    leaving = LEFT if 2 * n_left + n_missing < last - first else RIGHT
     number = int64(other) - 1
     share = np.float32(0.0)
     larger_left = weights[0] > weights[1]
@@ -310,11 +316,6 @@ def _divide_rows(
         if n_missing > 0:
             send_by_surrogates(dense, sparse, detours, number, larger_left, rows, first, last, mark)
     detours.share[number] = share
-    n_left, n_right = int64(0), int64(0)
-    for p in range(last - first):
-        n_left += int64(mark[p] != RIGHT)
-        n_right += int64(mark[p] != LEFT)
-    leaving = LEFT if n_left < n_right else RIGHT
     end = leaves.progress[USED]
     stays, leaves_ = (leaf, other) if leaving == RIGHT else (other, leaf)
     n_stays, n_stays_fitted, n_leaves, n_leaves_fitted = divide_weighted(
@@ -365,7 +366,7 @@ def _sum_children(
     sparse: SparseColumns,
     space: Space,
     scales: Scales,
-    cells: NDArray[np.int64],  # IN (n_rows, n_contexts)
+    planes: Planes,
     leaves: Leaves,
     leaf: int,
     other: int,
@@ -413,7 +414,7 @@ def _sum_children(
         contexts[slot, 0, e] = 0
         contexts[slot, 1, e] = 0
     if contexts.shape[2] > 1:
-        add_weighted_contexts(cells, space, segments, first, last, contexts[slot])
+        add_weighted_contexts(planes, scales, space, segments, first, last, contexts[slot])
     for e in range(contexts.shape[2]):
         contexts[from_slot, 0, e] -= contexts[slot, 0, e]
         contexts[from_slot, 1, e] -= contexts[slot, 1, e]
@@ -482,7 +483,7 @@ def grow_weighted(
                 detours, scratch,
             )  # fmt: skip
         _sum_children(
-            dense, sparse, space, scales, cells, leaves, int64(leaf), int64(other), n_fitted, rule.kind == LAG,
+            dense, sparse, space, scales, planes, leaves, int64(leaf), int64(other), n_fitted, rule.kind == LAG,
             segments, scratch, not is_last,
         )  # fmt: skip
         state[leaf, DEPTH] += 1

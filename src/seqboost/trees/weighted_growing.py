@@ -106,7 +106,7 @@ class WeightedGrower:
             state=np.zeros((n, N_WEIGHTED_STATE), dtype=np.int64),
             mask=np.zeros((n, n_extended), dtype=np.int32),
             type_rows=np.zeros((n, space.base.size), dtype=np.int64),
-            contexts=np.zeros((n, 2, n_extended), dtype=np.int64),
+            contexts=np.zeros((n, 2, n_extended)),
             histogram=np.zeros((n, 2 * n_cells), dtype=np.int64),
             rule=np.zeros((n, 5)),
             progress=np.zeros(N_PROGRESS, dtype=np.int64),

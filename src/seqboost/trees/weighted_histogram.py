@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inlined, inner
-from seqboost.trees.fixedpoint import curvature_of, gradient_of
+from seqboost.trees.fixedpoint import Planes, Scales, curvature_of, gradient_of
 from seqboost.trees.histogram import CELLS_AT_ONCE, ROWS_AT_ONCE, DenseColumns, SparseColumns
 from seqboost.trees.integers import int64, uint64
 from seqboost.trees.pairs import add_pair
 from seqboost.trees.space import Space
-from seqboost.trees.weighted_rows import WeightedRows, scaled
+from seqboost.trees.weighted_rows import WeightedRows
 
 __all__ = ["add_weighted", "add_weighted_contexts", "count_values", "remove_weights"]
 
@@ -136,29 +136,25 @@ def count_values(
 
 @inner
 def add_weighted_contexts(
-    cells: NDArray[np.int64],  # IN (n_rows, n_contexts)
+    planes: Planes,
+    scales: Scales,
     space: Space,
     segments: WeightedRows,  # IN
     first: int,  # IN the part of them
     last: int,  # IN
-    sums: NDArray[np.int64],  # IN/OUT (2, n_extended) sums of gradient and of curvature per extended context
+    sums: NDArray[np.float64],  # IN/OUT (2, n_extended) sums of gradient and of curvature per extended context
 ) -> None:
-    """Add positions, times their weights, to the sums per extended context."""
-    rows, weight = segments.rows, segments.weight
+    """Add positions, times their weights, to the sums per extended context, in units of fixed point."""
+    rows, weight, gradient, hessian = segments.rows, segments.weight, planes.gradient, planes.hessian
+    n_contexts = uint64(planes.n_contexts)
     for p in range(uint64(first), uint64(last)):
         i = uint64(rows[p])
         t = uint64(space.row_type[i])
-        base, w = uint64(space.base[t]), weight[p]
-        if w == np.float32(1.0):
-            for c in range(uint64(space.n_contexts_of[t])):
-                cell = cells[i, c]
-                sums[0, base + c] += gradient_of(cell)
-                sums[1, base + c] += curvature_of(cell)
-        else:
-            for c in range(uint64(space.n_contexts_of[t])):
-                cell = scaled(cells[i, c], np.float64(w))
-                sums[0, base + c] += gradient_of(cell)
-                sums[1, base + c] += curvature_of(cell)
+        base, begin = uint64(space.base[t]), i * n_contexts
+        of_gradient, of_curvature = weight[p] * scales.gradient, weight[p] * scales.curvature
+        for c in range(uint64(space.n_contexts_of[t])):
+            sums[0, base + c] += of_gradient * gradient[begin + c]
+            sums[1, base + c] += of_curvature * hessian[begin + c]
 
 
 @inner

@@ -60,33 +60,36 @@ def mark_rows(
     first: int,  # IN
     last: int,  # IN
     mark: NDArray[np.uint8],  # OUT (last - first,)
-) -> int:
-    """Tell where positions go by their values; return how many have none."""
-    n = int64(0)
+) -> tuple[int, int]:
+    """Tell where positions go by their values; return how many go left and how many have no value."""
+    n_left, n_missing = int64(0), int64(0)
     if kind == DENSE:
         codes, address, displacement = dense.codes, dense.address, dense.displacement[feature]
-        for p in range(first, last):
-            code = int64(codes[uint64(address[rows[p]] + displacement)])
-            is_missing = code == missing
-            mark[p - first] = BOTH if is_missing else left[code]
-            n += int64(is_missing)
-        return n
+        for p in range(uint64(first), uint64(last)):
+            code = int64(codes[uint64(address[uint64(rows[p])] + displacement)])
+            is_missing = int64(code == missing)
+            here = max(int64(left[code]), BOTH * is_missing)
+            mark[p - uint64(first)] = here
+            n_missing += is_missing
+            n_left += here
+        return n_left - BOTH * n_missing, n_missing
     s = feature % sparse.kind.size
     offset = sparse.offset[feature // sparse.kind.size]
     first_slot, last_slot = sparse.slot_start[s], sparse.slot_start[s + 1]
     for p in range(first, last):
         row = sparse.padded_row[rows[p]] + offset
-        here = RIGHT
+        here = int64(RIGHT)
         for q in range(sparse.indptr[row], sparse.indptr[row + 1]):
             slot = sparse.indices[q]
             if first_slot <= slot < last_slot:
                 if slot - first_slot == missing:
-                    here = BOTH
+                    here = int64(BOTH)
                 elif left[slot - first_slot]:
-                    here = LEFT
+                    here = int64(LEFT)
         mark[p - first] = here
-        n += int64(here == BOTH)
-    return n
+        n_missing += int64(here == BOTH)
+        n_left += int64(here == LEFT)
+    return n_left, n_missing
 
 
 @inner
@@ -97,42 +100,44 @@ def divide_weighted(
     first: int,  # IN
     n_fitted: int,  # IN fitted positions of the node
     last: int,  # IN
-    leaves: int,  # IN the side whose child goes to the end: LEFT or RIGHT
+    leaving: int,  # IN the side whose child goes to the end: LEFT or RIGHT
     end: int,  # IN where the end is
 ) -> tuple[int, int, int, int]:
-    """Divide positions stably: return how many stay and how many of them are fitted; the same of those that leave."""
+    """Divide positions stably: return how many stay and how many of them are fitted; the same of those that leave.
+
+    Both places are written and their counters move or not: there is no branch to mispredict.
+    """
     rows, sums, weight, units = segments
+    one = np.float32(1.0)
     a, b = uint64(first), uint64(end)
-    fitted_a, fitted_b = int64(0), int64(0)
-    one = uint64(1)
-    for p in range(uint64(first), uint64(last)):
-        if p == uint64(first + n_fitted):
-            fitted_a, fitted_b = int64(a) - first, int64(b) - end
-        here = mark[p - uint64(first)]
-        row, w = rows[p], weight[p]
-        is_fitted = p < uint64(first + n_fitted)
-        packed, n = (sums[p], units[p]) if is_fitted else (int64(0), np.int32(0))
-        if here == BOTH:
-            to_left, to_right = w * share, w * (np.float32(1.0) - share)
-            # The left part is rounded, whichever child it goes to.
-            part = scaled(packed, np.float64(share))
-            part_n = np.int32(np.floor(n * np.float64(share) + 0.5))
-            stays, stays_n = (packed - part, n - part_n) if leaves == LEFT else (part, part_n)
-            rows[a], sums[a], units[a] = row, stays, stays_n
-            weight[a] = to_right if leaves == LEFT else to_left
-            rows[b], sums[b], units[b] = row, packed - stays, n - stays_n
-            weight[b] = to_left if leaves == LEFT else to_right
-            a += one
-            b += one
+    begin = uint64(first)
+    for p in range(begin, uint64(first + n_fitted)):
+        here = mark[p - begin]
+        row, w, packed, n = rows[p], weight[p], sums[p], units[p]
+        # What goes left is rounded; the right gets the rest.
+        to_left = share if here == BOTH else np.float32(here)
+        factor = np.float64(to_left)
+        part, part_n = scaled(packed, factor), np.int32(np.floor(n * factor + 0.5))
+        if leaving == LEFT:
+            rows[a], sums[a], units[a], weight[a] = row, packed - part, n - part_n, w * (one - to_left)
+            rows[b], sums[b], units[b], weight[b] = row, part, part_n, w * to_left
+            a += uint64(here != LEFT)
+            b += uint64(here != RIGHT)
         else:
-            # Both places are written and one counter moves: no branch to mispredict.
-            rows[a], sums[a], weight[a], units[a] = row, packed, w, n
-            rows[b], sums[b], weight[b], units[b] = row, packed, w, n
-            step = uint64(here == leaves)
-            b += step
-            a += one - step
-    if n_fitted == last - first:
-        fitted_a, fitted_b = int64(a) - first, int64(b) - end
+            rows[a], sums[a], units[a], weight[a] = row, part, part_n, w * to_left
+            rows[b], sums[b], units[b], weight[b] = row, packed - part, n - part_n, w * (one - to_left)
+            a += uint64(here != RIGHT)
+            b += uint64(here != LEFT)
+    fitted_a, fitted_b = int64(a) - first, int64(b) - end
+    for p in range(uint64(first + n_fitted), uint64(last)):
+        here = mark[p - begin]
+        row, w = rows[p], weight[p]
+        to_left = share if here == BOTH else np.float32(here)
+        to_stay = one - to_left if leaving == LEFT else to_left
+        rows[a], weight[a] = row, w * to_stay
+        rows[b], weight[b] = row, w * (one - to_left if leaving == RIGHT else to_left)
+        a += uint64(here != leaving)
+        b += uint64(here in (leaving, BOTH))
     return int64(a) - first, fitted_a, int64(b) - end, fitted_b
 
 
