@@ -5,6 +5,7 @@ from __future__ import annotations
 from seqboost.evaluation.calibration import Calibration, CalibrationBin, calibration
 from seqboost.evaluation.chunks import SpanScores, span_scores
 from seqboost.evaluation.deviance import DevianceAnalysis, deviance_analysis
+from seqboost.evaluation.labelling import LabelledSequences, label_sequences
 from seqboost.evaluation.mcnemar import McNemar, mcnemar
 from seqboost.evaluation.report import Evaluation, evaluate
 from seqboost.evaluation.scores import (
@@ -23,6 +24,7 @@ __all__ = [
     "DevianceAnalysis",
     "Evaluation",
     "LabelScore",
+    "LabelledSequences",
     "McNemar",
     "SpanScores",
     "accuracy",
@@ -31,6 +33,7 @@ __all__ = [
     "deviance_analysis",
     "evaluate",
     "label_scores",
+    "label_sequences",
     "mcnemar",
     "sequence_accuracy",
     "span_scores",
