@@ -81,6 +81,8 @@ def run_inspect(
 def _plot_sequence(plot: Path, found: Explanation, truth: list[Any] | None) -> None:
     from seqboost.plotting import LabelStripDisplay
 
+    known = {str(label): label for label in found.labels}
+    truth = None if truth is None else [None if label is None else known.get(str(label), label) for label in truth]
     predicted = [position.label for position in found.positions]
     proba = [position.proba for position in found.positions]
     shown = LabelStripDisplay(predicted, truth=truth, proba=proba, classes=found.labels)
