@@ -1,6 +1,6 @@
 """Benchmark data: one loader for each set, all through ``load(name)``.
 
-The real sets are read from the folder named by ``SEQBOOST_DATA``; they are not part of this project. The synthetic sets
+The real sets are those of ``seqboost.datasets``; they are not part of this project. The synthetic sets
 S1–S3 are made once by ``make_synthetic.py`` in the ``bench`` folder beside it and kept in ``SEQBOOST_CACHE``
 (``~/.cache/seqboost`` unless set).
 
@@ -9,16 +9,18 @@ Every loader gives a list of folds, each a ``Split`` of whole sequences. Sets wi
 
 from __future__ import annotations
 
-import gzip
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from seqboost import datasets
+from seqboost.datasets import Split
 
 __all__ = [
     "LOADERS",
@@ -31,15 +33,6 @@ __all__ = [
     "synthetic_folder",
     "word_attributes",
 ]
-
-
-class Split(NamedTuple):
-    """Training and test sequences with their labels."""
-
-    X_train: list[Any]
-    y_train: list[np.ndarray]
-    X_test: list[Any]
-    y_test: list[np.ndarray]
 
 
 # Positions (train, test) as the data's own README counts them; where recordings rotate, all positions are tested once.
@@ -66,183 +59,68 @@ def data_folder() -> Path:
 
 
 def load(name: str) -> list[Split]:
-    """Load a set by name and check that every sequence has as many labels as positions."""
-    folds = LOADERS[name]()
-    for split in folds:
-        for X, y in ((split.X_train, split.y_train), (split.X_test, split.y_test)):
-            lengths = [x.shape[0] if hasattr(x, "shape") else len(x) for x in X]
-            if lengths != [len(labels) for labels in y]:
-                raise ValueError(f"{name}: labels and positions differ in number")
-    return folds
+    """Load a set by name."""
+    return LOADERS[name]()
 
 
 def protein() -> list[Split]:
-    """Amino acids as strings, labels ``h e _``; sequences are split on ``<>``, ``end`` and ``<end>``."""
-
-    def read(part: str) -> tuple[list[str], list[np.ndarray]]:
-        path = data_folder() / "protein" / f"protein-secondary-structure.{part}"
-        sequences: list[list[list[str]]] = [[]]
-        for line in path.read_text(encoding="utf-8").splitlines():
-            fields = line.split()
-            if line.startswith("#") or not fields:
-                continue
-            if fields[0] in ("<>", "end", "<end>"):
-                sequences.append([])
-            else:
-                sequences[-1].append(fields)
-        kept = [rows for rows in sequences if rows]
-        return ["".join(r[0] for r in rows) for rows in kept], [np.array([r[1] for r in rows]) for rows in kept]
-
-    return [Split(*read("train"), *read("test"))]
-
-
-def _nettalk(label: Callable[[str, str], list[str]]) -> list[Split]:
-    def read(part: str) -> tuple[list[str], list[np.ndarray]]:
-        path = data_folder() / "nettalk" / f"decoded_{part}.tsv"
-        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-        return [word for word, *_ in rows], [np.array(label(phonemes, stresses)) for _, phonemes, stresses in rows]
-
-    return [Split(*read("train"), *read("test"))]
+    """Amino acids as strings, labels ``h e _``."""
+    return datasets.load_protein().splits()
 
 
 def stress() -> list[Split]:
     """Letters of words, 5 stress labels."""
-    return _nettalk(lambda phonemes, stresses: list(stresses))
+    return datasets.load_nettalk("stress").splits()
 
 
 def nettalk() -> list[Split]:
     """Letters of words, pairs of phoneme and stress as labels."""
-    return _nettalk(lambda phonemes, stresses: [p + s for p, s in zip(phonemes, stresses, strict=True)])
+    return datasets.load_nettalk("full").splits()
 
 
 def hyphen() -> list[Split]:
     """Gaps of words as dicts of the three letters left and right of each gap, labels 0 and 1."""
-    slots = ("left3", "left2", "left1", "right1", "right2", "right3")
-
-    def read(part: str) -> tuple[list[list[dict[str, str]]], list[np.ndarray]]:
-        lines = (data_folder() / "hyphen" / f"sparse.hyphen.6.{part}").read_text(encoding="utf-8").splitlines()
-        n_sequences = int(lines[0].split()[0])
-        X: list[list[dict[str, str]]] = [[] for _ in range(n_sequences)]
-        y: list[list[int]] = [[] for _ in range(n_sequences)]
-        for line in lines[1:]:
-            sequence, _, _, *indices, label = map(int, line.split())
-            letters = {slots[i // 27]: "abcdefghijklmnopqrstuvwxyz "[i % 27] for i in indices}
-            X[sequence - 1].append(letters)
-            y[sequence - 1].append(label)
-        return X, [np.array(labels) for labels in y]
-
-    return [Split(*read("train"), *read("test"))]
+    return datasets.load_hyphen().splits()
 
 
 def conll2000() -> list[Split]:
     """Sentences as lists of (word, part of speech), chunk tags in IOB2."""
-
-    def read(part: str) -> tuple[list[list[tuple[str, str]]], list[np.ndarray]]:
-        blocks = (data_folder() / "conll2000" / f"{part}.txt").read_text(encoding="utf-8").split("\n\n")
-        sentences = [[line.split() for line in block.splitlines()] for block in blocks if block.strip()]
-        tokens = [[(word, tag) for word, tag, _ in rows] for rows in sentences]
-        return tokens, [np.array([row[2] for row in rows]) for rows in sentences]
-
-    return [Split(*read("train"), *read("test"))]
+    return datasets.load_conll2000().splits()
 
 
 def ncbi_disease() -> list[Split]:
     """Sentences as lists of words, disease mentions in IOB2; the development part is left alone."""
-
-    def read(part: str) -> tuple[list[list[str]], list[np.ndarray]]:
-        blocks = (data_folder() / "ncbi_disease" / f"{part}.tsv").read_text(encoding="utf-8").split("\n\n")
-        sentences = [[line.split("\t") for line in block.splitlines()] for block in blocks if block.strip()]
-        words = [[row[0] for row in rows] for rows in sentences]
-        return words, [np.array([row[1] for row in rows]) for rows in sentences]
-
-    return [Split(*read("train"), *read("test"))]
-
-
-def _rotate(X: list[Any], y: list[np.ndarray], n_folds: int) -> list[Split]:
-    """Hold out whole recordings, each once; the order of recordings is shuffled with a fixed seed."""
-    order = np.random.default_rng(0).permutation(len(X))
-    folds = []
-    for held_out in np.array_split(order, n_folds):
-        kept = np.setdiff1d(order, held_out)
-        folds.append(
-            Split([X[i] for i in kept], [y[i] for i in kept], [X[i] for i in held_out], [y[i] for i in held_out])
-        )
-    return folds
+    return datasets.load_ncbi_disease().splits()
 
 
 def rfid_activity() -> list[Split]:
     """Trials with a wearable sensor: eight numeric columns as they are, labels 1–4; five folds of whole trials."""
-    files = sorted(p for room in ("S1", "S2") for p in (data_folder() / "rfid_activity" / f"{room}_Dataset").glob("d*"))
-    tables = [np.loadtxt(path, delimiter=",", ndmin=2) for path in files]
-    return _rotate([t[:, :-1] for t in tables], [t[:, -1].astype(int) for t in tables], n_folds=5)
+    return datasets.load_rfid_activity().splits()
 
 
 def gesture_phase() -> list[Split]:
     """Videos of gestures: 32 velocities and accelerations, five phases; leave one video out."""
-    X, y = [], []
-    for path in sorted((data_folder() / "gesture_phase" / "processed").glob("*.csv")):
-        rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()[1:] if line.strip()]
-        X.append(np.array([row[:-1] for row in rows], dtype=float))
-        y.append(np.array([row[-1].strip() for row in rows]))
-    return _rotate(X, y, n_folds=len(X))
+    return datasets.load_gesture_phase().splits()
 
 
 def letters() -> list[Split]:
     """Handwritten words: 128 pixels of each letter; one fold of ten for training, the others for testing."""
-    with gzip.open(data_folder() / "letters" / "letters.tsv.gz", "rt", encoding="utf-8") as file:
-        rows = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
-    starts = [i for i, row in enumerate(rows) if i == 0 or row[0] != rows[i - 1][0]]
-    train, test = ([], []), ([], [])  # type: tuple[Any, Any], tuple[Any, Any]
-    for a, b in zip(starts, [*starts[1:], len(rows)], strict=True):
-        X, y = train if rows[a][1] == "0" else test
-        X.append(np.array([[float(pixel) for pixel in row[4]] for row in rows[a:b]]))
-        y.append(np.array([row[3] for row in rows[a:b]]))
-    return [Split(*train, *test)]
+    return [datasets.load_letters().split(0)]
 
 
 def email_signature() -> list[Split]:
     """Lines of e-mails, described by what a glance shows; which of them are the signature; five folds."""
-    X, y = [], []
-    for path in sorted((data_folder() / "email_signature" / "dataset").glob("*/*_body")):
-        lines = path.read_text(encoding="latin-1").splitlines()
-        lines = lines[: 1 + max((i for i, line in enumerate(lines) if line.strip()), default=-1)]
-        if lines:
-            y.append(np.array([int(line.startswith("#sig#")) for line in lines]))
-            X.append(_line_features([line.removeprefix("#sig#") for line in lines]))
-    return _rotate(X, y, n_folds=5)
-
-
-def _line_features(lines: list[str]) -> np.ndarray:
-    """Return fifteen numbers for each line: its place, its size, and the marks that signatures tend to have."""
-    n, rows = len(lines), []
-    for t, line in enumerate(lines):
-        text = line.strip()
-        words = text.split()
-        n_letters = sum(c.isalpha() for c in text)
-        rows.append([
-            t, n - 1 - t, (t + 1) / n, len(line), len(line) - len(line.lstrip()), len(words), n_letters,
-            sum(c.isdigit() for c in text), sum(c.isupper() for c in text), sum(w[0].isupper() for w in words),
-            sum(not c.isalnum() and not c.isspace() for c in text), "@" in text, text.startswith(("--", "__", "==")),
-            text.startswith((">", "|")), any(w in text.lower() for w in ("phone", "fax", "tel", "http", "www.")),
-        ])  # fmt: skip
-    return np.array(rows, dtype=float)
+    return datasets.load_email_signature().splits()
 
 
 def occupancy() -> list[Split]:
     """Room occupancy by the minute: five numeric columns, one long training sequence and two test sequences."""
-
-    def read(name: str) -> tuple[np.ndarray, np.ndarray]:
-        lines = (data_folder() / "occupancy" / name).read_text(encoding="utf-8").splitlines()[1:]
-        rows = [line.split(",") for line in lines]
-        return np.array([row[2:7] for row in rows], dtype=float), np.array([int(row[7]) for row in rows])
-
-    train, *tests = (read(name) for name in ("datatraining.txt", "datatest.txt", "datatest2.txt"))
-    return [Split([train[0]], [train[1]], [X for X, _ in tests], [y for _, y in tests])]
+    return datasets.load_occupancy().splits()
 
 
 def synthetic_folder() -> Path:
     """Return where the synthetic sets are kept."""
-    return Path(os.environ.get("SEQBOOST_CACHE", Path.home() / ".cache" / "seqboost")) / "synthetic"
+    return datasets.cache_folder() / "synthetic"
 
 
 def _synthetic(name: str, rows: Callable[[Any, int, int], Any]) -> list[Split]:

@@ -80,6 +80,20 @@ def test_other_formats_of_the_same_data(folder):
         assert again["accuracy"] == first["accuracy"]
 
 
+def test_formats_that_name_labels_otherwise(folder):
+    lines = {}
+    for trial, speed, room, state in good_table(n_sequences=3, length=10)[1:]:
+        record = lines.setdefault(trial, {"x": [], "y": []})
+        record["x"].append({"speed": float(speed), "room": room})
+        record["y"].append(state)
+    (folder / "j.jsonl").write_text("\n".join(map(json.dumps, lines.values())), encoding="utf-8")
+    found = json.loads(run("evaluate", folder / "m.seqboost", folder / "j.jsonl", "--json").stdout)
+    assert found["n_positions"] == 30
+    rows = [json.loads(line) for line in run("predict", folder / "m.seqboost", folder / "j.jsonl").stdout.splitlines()]
+    expected = seqboost.load(folder / "m.seqboost").predict([record["x"] for record in lines.values()])
+    assert [row["predicted"] for row in rows] == [y.tolist() for y in expected]
+
+
 def test_evaluation_is_that_of_the_library(folder):
     found = json.loads(run("evaluate", folder / "m.seqboost", folder / "d.csv", "--json").stdout)
     pd = pytest.importorskip("pandas")
@@ -165,6 +179,21 @@ def test_validation_files_and_settings(folder):
     found = json.loads(run(*args, *FAST, "--validation", folder / "d.csv", "--window", "2,0", "--json").stdout)
     assert found["scored_on"] == "validation"
     assert seqboost.load(folder / "v.seqboost").window == (2, 0)
+
+
+def test_tables_without_a_header_one_to_a_sequence(folder):
+    rows = good_table(n_sequences=4, length=10)[1:]
+    for s in range(4):
+        lines = [f"{speed},{state}" for trial, speed, _, state in rows if trial == f"s{s}"]
+        (folder / f"trial{s}").write_text("\n".join(lines), encoding="utf-8")
+    trials = [folder / f"trial{s}" for s in range(4)]
+    args = ["train", *trials[:3], "--format", "csv", "--no-header", "--label", "x1", "--model", folder / "t.seqboost"]
+    assert json.loads(run(*args, *FAST, "--json").stdout)["sequences"] == 3
+    found = json.loads(run("evaluate", folder / "t.seqboost", trials[3], "--json").stdout)
+    assert found["n_positions"] == 10
+    labelled = run("predict", folder / "t.seqboost", trials[3]).stdout.splitlines()
+    assert len(labelled) == 10
+    assert labelled[0].count(",") == 2
 
 
 def test_help_teaches_with_examples_and_exit_codes():

@@ -1,5 +1,7 @@
 """Scores of labels and spans against slow, independent counts."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,6 +111,28 @@ def test_conlleval_example_by_hand():
     found = span_scores(true, predicted, "IOB2")
     assert (found.overall.n_true, found.overall.n_predicted, found.overall.n_right) == (3, 3, 2)
     assert found.overall.f1 == pytest.approx(2 / 3)
+
+
+@pytest.mark.skipif(not os.path.isdir(os.environ.get("SEQBOOST_DATA", "")), reason="SEQBOOST_DATA names no folder")
+def test_spans_of_a_model_of_conll2000():
+    from seqboost import TreeCRF
+    from seqboost.datasets import load_conll2000
+
+    split = load_conll2000().split()
+    X = [[{"word": word.lower(), "pos": pos} for word, pos in sentence] for sentence in split.X_train[:300]]
+    new = [[{"word": word.lower(), "pos": pos} for word, pos in sentence] for sentence in split.X_test[:300]]
+    settings = {"max_iter": 15, "window": 1, "init": "labels", "early_stopping": False, "random_state": 0}
+    model = TreeCRF(**settings).fit(X, split.y_train[:300])
+    true, predicted = [y.tolist() for y in split.y_test[:300]], [y.tolist() for y in model.predict(new)]
+    broken = sum(  # posterior decoding knows no scheme: I follows O or another type now and then
+        b.startswith("I-") and a[1:] != b[1:] for y in predicted for a, b in zip(["O", *y], y, strict=False)
+    )
+    assert broken > 0
+    found = span_scores(true, predicted, "IOB2")
+    assert found.overall.f1 > 0.65  # a small model; what matters is that the counts agree
+    assert as_counts(found) == oracle(true, predicted)
+    seqeval = pytest.importorskip("seqeval.metrics")
+    assert found.overall.f1 == pytest.approx(seqeval.f1_score(true, predicted))
 
 
 tags = st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B"]), min_size=0, max_size=10)

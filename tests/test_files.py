@@ -103,12 +103,20 @@ def test_a_table_without_sequences_is_one_and_so_is_each_file(write):
         ('"x","label"\n"1","p"\n2,q', Reading()),
         ("1,p\n2,q\n", Reading(header=False, columns=("x", "label"))),
         ("x,label\n1,p\n\n2,q\n", Reading()),
+        (",x,label\n0,1,p\n1,2,q\n", Reading()),
+        ("x,label\n0,1,p\n1,2,q\n", Reading()),
     ],
 )
 def test_ways_to_write_a_table(write, text, reading):
     data = read_sequences(write("d.csv", text.encode()), reading)
     assert columns_of(data) == {"x": [1.0, 2.0]}
     assert data.labels == ["p", "q"]
+
+
+def test_numbers_of_rows_are_kept_in_predictions(write, tmp_path):
+    path = write("d.csv", ",x,label\n0,1,p\n1,2,q\n")
+    write_answers(path, read_sequences(path), answers(["q", "p"]), tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_text(encoding="utf-8") == ",x,label,predicted\n0,1,p,q\n1,2,q,p\n"
 
 
 def test_other_encodings(write):
@@ -325,6 +333,15 @@ def test_predictions_come_in_the_format_that_came_in(write, tmp_path, suffix):
     if suffix != "sparse":
         (tmp_path / f"out.{suffix}").write_text(expected, encoding="utf-8")
         assert read_labels(tmp_path / f"out.{suffix}", data.reading) == ["q", "p"]
+
+
+@pytest.mark.parametrize("name", ["d.conll", "d.crfsuite", "d.txt"])
+def test_probabilities_are_no_labels(write, tmp_path, name):
+    path = write(name, {"d.conll": "a p\nb p\n", "d.crfsuite": "p\ta\np\tb\n", "d.txt": "ab\n"}[name])
+    data = read_sequences(path)
+    proba = np.array([[0.25, 0.75], [0.0, 1.0]])
+    write_answers(path, data, answers(["q", "p"], proba=proba), tmp_path / f"o{name}")
+    assert read_labels(tmp_path / f"o{name}", data.reading) == ["q", "p"]
 
 
 def test_predictions_of_parquet(tmp_path):

@@ -1,5 +1,7 @@
 """What inspection says of a model must add up to what the model does."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -40,10 +42,11 @@ MODELS = {
 }
 
 
-def fitted(name, data=numeric_data, **more):
+@functools.cache
+def fitted(name, data=numeric_data):
     X, y = data()
     settings = {"max_iter": 8, "min_samples_leaf": 3, "early_stopping": False, "random_state": 0}
-    return seqboost.TreeCRF(**settings, **MODELS[name], **more).fit(X, y), X
+    return seqboost.TreeCRF(**settings, **MODELS[name]).fit(X, y), X
 
 
 @pytest.mark.parametrize("data", [numeric_data, word_data])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from seqboost import exceptions
 
 if TYPE_CHECKING:
-    from seqboost import callbacks, sampling
+    from seqboost import callbacks, datasets, evaluation, files, inspection, sampling
     from seqboost.boosting import Progress
     from seqboost.estimators import TreeCRF
     from seqboost.sequences import SequenceBatch, as_batch
@@ -26,7 +26,11 @@ __all__ = [
     "__version__",
     "as_batch",
     "callbacks",
+    "datasets",
+    "evaluation",
     "exceptions",
+    "files",
+    "inspection",
     "load",
     "sampling",
 ]
@@ -40,9 +44,13 @@ _HOMES = {
     "TreeCRF": "seqboost.estimators",
     "as_batch": "seqboost.sequences",
     "callbacks": "seqboost.callbacks",
+    "datasets": "seqboost.datasets",
+    "evaluation": "seqboost.evaluation",
+    "files": "seqboost.files",
+    "inspection": "seqboost.inspection",
     "sampling": "seqboost.sampling",
 }
-_MODULES = ("callbacks", "sampling")
+_MODULES = ("callbacks", "datasets", "evaluation", "files", "inspection", "sampling")
 
 
 def __getattr__(name: str) -> Any:

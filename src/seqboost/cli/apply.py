@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -14,7 +15,7 @@ from seqboost.cli.data import answers_of, file_order, load_data, load_model
 from seqboost.cli.options import reading_from
 from seqboost.cli.plots import check_plot, save_plot
 from seqboost.evaluation import Evaluation, McNemar, evaluate, mcnemar
-from seqboost.exceptions import DataFileError
+from seqboost.exceptions import DataFileError, ParameterError
 from seqboost.files import (
     SPAN_SCHEMES,
     SequenceData,
@@ -50,7 +51,7 @@ def run_predict(
     if decoding is not None:
         model.set_params(decoding=decoding)
     if as_json and target is None:
-        raise DataFileError("--json needs --output: standard output cannot hold both labels and the summary")
+        raise ParameterError("--json needs --output: standard output cannot hold both labels and the summary")
     reading = reading_from(getattr(model, "reading_", None), [path], given)
     data = load_data([path], reading, labels="ignore", skip_bad=skip_bad, quiet=quiet or as_json)
     answers = answers_of(model, data, proba=proba, k=k)
@@ -230,10 +231,8 @@ def run_convert(
 
 def _converted(data: SequenceData, old: str | None, new: str | None) -> SequenceData:
     """Return the data with tags of another scheme."""
-    import numpy as np
-
     if old is None or new is None:
-        raise DataFileError(f"name both schemes, --from-scheme and --to-scheme: {', '.join(SPAN_SCHEMES)}")
+        raise ParameterError(f"name both schemes, --from-scheme and --to-scheme: {', '.join(SPAN_SCHEMES)}")
     sequences = data.sequences_of(data.labels)
     for s, tags in enumerate(sequences):
         if None in tags:

@@ -106,16 +106,19 @@ def reading_from(stored: dict[str, Any] | None, paths: list[Path], given: dict[s
     given : dict
         Options by the names of :class:`seqboost.files.Reading`; None and empty ones were not given.
     """
-    from seqboost.files import Reading
+    from seqboost.files import Reading, detect_format
 
     known = dict(stored or {})
     suffix = known.pop("suffix", None)
     reading = Reading.from_json(known)
-    if suffix is not None and _suffix(paths[0]) != suffix:
+    if suffix is not None and _suffix(paths[0]) != suffix and given.get("format") is None:
         reading = replace(reading, format=None, delimiter=None)
+    form = detect_format(paths[0], given.get("format") or reading.format)
+    if stored and stored.get("format") and form.family != detect_format("", stored["format"]).family:
+        reading = replace(reading, format=None, delimiter=None, label=None, columns=(), header=True)
     if given.get("delimiter") in ("\\t", "tab"):
         given["delimiter"] = "\t"
-    return replace(reading, **{name: value for name, value in given.items() if value not in (None, (), False)})
+    return replace(reading, **{name: value for name, value in given.items() if value is not None and value != ()})
 
 
 def remembered(reading: Any, path: Path) -> dict[str, Any]:

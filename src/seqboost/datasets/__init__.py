@@ -1,7 +1,32 @@
-"""Data sets, and what is done to them for experiments."""
+"""Data sets by name, and what is done to them for experiments."""
 
 from __future__ import annotations
 
+from seqboost.datasets.dataset import SequenceDataset, Split
 from seqboost.datasets.missing import remove_values
+from seqboost.datasets.recordings import (
+    load_email_signature,
+    load_gesture_phase,
+    load_letters,
+    load_occupancy,
+    load_rfid_activity,
+)
+from seqboost.datasets.storage import cache_folder
+from seqboost.datasets.texts import load_conll2000, load_hyphen, load_ncbi_disease, load_nettalk, load_protein
 
-__all__ = ["remove_values"]
+__all__ = [
+    "SequenceDataset",
+    "Split",
+    "cache_folder",
+    "load_conll2000",
+    "load_email_signature",
+    "load_gesture_phase",
+    "load_hyphen",
+    "load_letters",
+    "load_ncbi_disease",
+    "load_nettalk",
+    "load_occupancy",
+    "load_protein",
+    "load_rfid_activity",
+    "remove_values",
+]

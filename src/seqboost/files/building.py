@@ -95,7 +95,7 @@ class TextColumn:
             try:
                 values[row] = float(cell)
             except ValueError:
-                mend = f"declare the column categorical (categorical={self.name!r})"
+                mend = f"declare the column categorical (--categorical {self.name})"
                 if re.fullmatch(r"\s*-?\d+,\d+\s*", cell):
                     mend = "write decimal points instead of commas"
                 bad[row] = (f"column {self.name!r} holds numbers, but here {_shown(cell)}", mend)
@@ -116,7 +116,7 @@ class TextColumn:
         if n_numbers == 0 and all(map(DATE.match, values)):
             raise DataFileError(
                 f"column {self.name!r} holds dates or times ({values[0]!r}), which are neither numbers nor categories. "
-                f"Drop it (drop={self.name!r}), turn it into numbers (seconds since the start, hour of the day), or "
+                f"Drop it (--drop {self.name}), turn it into numbers (seconds since the start, hour of the day), or "
                 f"declare it categorical."
             )
         self.kind = "numeric" if n_numbers > NUMERIC_SHARE * len(values) else "categorical"

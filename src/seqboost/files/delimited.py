@@ -22,6 +22,7 @@ from seqboost.files.source import Source
 __all__ = ["answer_table", "choose_columns", "read_table_file", "write_csv", "write_tsv"]
 
 DELIMITERS = ",;\t|"
+ROW = "(row)"  # a first column without a name: the numbers or names of rows that R and pandas write
 LABEL_NAMES = ("label", "labels", "y", "tag", "class", "target")
 
 
@@ -55,7 +56,7 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
         if len(found) == 1:
             label = list(names).index(found[0])
         elif labels == "required":
-            raise source.stop(f"which column is the label? Name one of {shown} (label=...)")
+            raise source.stop(f"which column is the label? Name one of {shown} (--label)")
     sequence = None if reading.sequence is None else place(reading.sequence, "the sequence column")
     if label is not None and label == sequence:
         raise source.stop(f"the column {names[label]!r} cannot be both label and sequence; name two columns")
@@ -67,7 +68,9 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
         for wanted, role in roles:
             for name in wanted:
                 place(name, role)
-        features = [j for j in range(len(names)) if j not in (label, sequence) and j not in left_out]
+        features = [
+            j for j, name in enumerate(names) if j not in (label, sequence) and j not in left_out and name != ROW
+        ]
         if not features and labels != "only":
             raise source.stop(f"no column is left to learn from; its columns are {shown}")
     return Chosen([] if labels == "only" else features, label, sequence)
@@ -124,23 +127,38 @@ class _Table:
         self._reader = csv.reader(self._texts(first), delimiter=self.delimiter, strict=True)
         self._held: list[tuple[int, list[str]]] = []
         try:
-            header = next(self._reader)
+            header = next(row for row in self._reader if row)  # empty lines before the header are passed over
         except csv.Error as error:
             raise source.stop(f"its first line cannot be read ({error}); check the quotes") from None
         except StopIteration:
             raise source.stop("it holds no line that could be read") from None
         if reading.header:
             self.names = [name.strip() for name in header]
+            self._held += self._first_row()
+            if self._held and len(self._held[0][1]) == len(self.names) + 1:
+                self.names.insert(0, ROW)
+            elif self.names[0] == "" and len(self.names) > 1:
+                self.names[0] = ROW
             if "" in self.names:
                 raise source.stop(
                     f"column {self.names.index('') + 1} has no name in the header; name it, or say that there is no "
-                    f"header (header=False) and use x0, x1, ..."
+                    f"header (--no-header) and use x0, x1, ..."
                 )
         else:
             self.names = list(reading.columns) or [f"x{j}" for j in range(len(header))]
             self._held.append((self._line, header))
             if len(self.names) != len(header):
                 raise source.stop(f"its first line has {len(header)} cells, but {len(self.names)} names are given")
+
+    def _first_row(self) -> list[tuple[int, list[str]]]:
+        """Return the first row below the header, if there is one: it may have one cell more than there are names."""
+        try:
+            for row in self._reader:
+                if row:
+                    return [(self._line, row)]
+        except csv.Error as error:
+            self.source.report(self._line, f"{error}", "check the quotes around its cells")
+        return []
 
     def _texts(self, first: tuple[int, str]) -> Iterator[str]:
         yield first[1]
@@ -151,15 +169,18 @@ class _Table:
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Give the cells of each row, and the number of the line it ends on; bad ones are reported."""
         n_columns = len(self.names)
-        yield from self._held
+        held, self._held = self._held, []
         while True:
-            try:
-                row = next(self._reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                self.source.report(self._line, f"{error}", "check the quotes around its cells")
-                continue
+            if held:
+                self._line, row = held.pop()
+            else:
+                try:
+                    row = next(self._reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    self.source.report(self._line, f"{error}", "check the quotes around its cells")
+                    continue
             if len(row) == n_columns:
                 yield self._line, row
             elif row:
@@ -196,7 +217,7 @@ def answer_table(source: Source, data: SequenceData, answers: Answers, file: Any
     kept = [j for j, name in enumerate(table.names) if name not in added]
     writer = csv.writer(file, delimiter=table.delimiter, lineterminator="\n")
     if data.reading.header:
-        writer.writerow([*(table.names[j] for j in kept), *added])
+        writer.writerow([*("" if table.names[j] == ROW else table.names[j] for j in kept), *added])
     at = 0
     for line, row in table.rows():
         if line not in data.bad_lines:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ from seqboost.files.source import Source, Watcher, plain_suffixes, written
 from seqboost.files.words import add_word_features
 
 __all__ = ["FORMATS", "detect_format", "read_labels", "read_sequences", "write_answers", "write_sequences"]
+
+
+PROBABILITY = re.compile(r"[:/][01]\.\d{6}$")  # as predict writes it behind a label
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,13 @@ class Format:
     answer: Callable[[Source, SequenceData, Answers, Any], None]
     write: Callable[[SequenceData, Any], None]
     binary: bool = False
+
+    @property
+    def family(self) -> str:
+        """What formats share that name labels and columns in the same way."""
+        return {"csv": "table", "tsv": "table", "parquet": "table", "arrow": "table", "crf++": "conll"}.get(
+            self.name, self.name
+        )
 
 
 FORMATS = {
@@ -77,8 +89,7 @@ def detect_format(path: str | os.PathLike[str], name: str | None = None) -> Form
     if Path(path).name.startswith("sparse."):
         return FORMATS["sparse"]
     raise DataFileError(
-        f"the format of {os.fspath(path)!r} cannot be told from its suffix; name one of {', '.join(FORMATS)} "
-        "(format=...)"
+        f"the format of {os.fspath(path)!r} cannot be told from its suffix; name one of {', '.join(FORMATS)} (--format)"
     )
 
 
@@ -140,7 +151,7 @@ def read_sequences(
     data = known.read(sources, replace(reading, format=known.name), labels)
     if labels == "required":
         if data.label_codes is None:
-            raise DataFileError(f"{os.fspath(listed[0])} has no labels; name the column that holds them (label=...)")
+            raise DataFileError(f"{os.fspath(listed[0])} has no labels; name the column that holds them (--label)")
         if (data.label_codes < 0).all():
             raise DataFileError(f"{os.fspath(listed[0])} has no label that is not empty; at least one is needed")
     if reading.features == "words":
@@ -157,17 +168,28 @@ def read_labels(path: str | os.PathLike[str], reading: Reading) -> list[Any]:
     labels.
     """
     known = detect_format(path, reading.format)
-    label = {"csv": "predicted", "tsv": "predicted", "parquet": "predicted", "arrow": "predicted",
-             "jsonl": "predicted"}.get(known.name)  # fmt: skip
+    has_name = known.family == "table" or known.name == "jsonl"
+    label = "predicted" if has_name else _column_of_labels(path, reading) if known.family == "conll" else None
     plain = Reading(
         format=known.name, label=label, delimiter=reading.delimiter, encoding=reading.encoding, header=reading.header
     )
-    data = known.read(
-        [Source(path, reading.encoding)], plain, "only" if label and known.name != "jsonl" else "required"
-    )
+    source = Source(path, reading.encoding)
+    data = known.read([source], plain, "only" if known.family == "table" else "required")
     if data.label_codes is None:
-        raise DataFileError(f"{os.fspath(path)} holds no column 'predicted'; expected a file that predict wrote")
+        raise source.stop("it has no column 'predicted'; expected a file that predict wrote")
+    if known.name == "crfsuite":
+        return [PROBABILITY.sub("", label) for label in data.labels]
     return data.labels
+
+
+def _column_of_labels(path: str | os.PathLike[str], reading: Reading) -> str | None:
+    """Return the column of the predictions of a column file: the last one, probabilities aside."""
+    for _, line in Source(path, reading.encoding).lines():
+        cells = line.split() if reading.delimiter is None else line.rstrip("\r\n").split(reading.delimiter)
+        if cells and cells[0] != conll.DOCUMENT:
+            n_chances = sum(1 for _ in takewhile(PROBABILITY.search, reversed(cells)))
+            return str(len(cells) - 1 - n_chances)
+    return None
 
 
 def write_answers(

@@ -106,11 +106,11 @@ class Source:
         problem : str
             What was expected and what came.
         mend : str
-            What else to do but to mend the line.
+            What else to do but to mend the line; options are called as on the command line.
         """
         if not self.skip_bad:
             ways = f"Mend the line, {mend}, or leave" if mend else "Mend the line, or leave"
-            raise DataFileError(f"{self.name}, line {line}: {problem}. {ways} such lines out (skip bad lines).")
+            raise DataFileError(f"{self.name}, line {line}: {problem}. {ways} such lines out (--skip-bad).")
         if line not in self.bad_lines:
             self.bad_lines.add(line)
             if len(self.bad) < LISTED:
@@ -133,15 +133,27 @@ class Source:
         """Give the number and text of each line, its end included."""
         size = None if Path(self.name).suffix.lower() in PACKED else os.path.getsize(self.name)
         n_bytes = 0
+        encoding = "utf-8" if self._is_wide else self.encoding  # see _raw_lines
         try:
             with self.open() as file:
                 for number, raw in enumerate(self._raw_lines(file), start=1):
                     n_bytes += len(raw)
                     if self.watch is not None and number % REPORT_EVERY == 0:
                         self.watch(n_bytes, size)
-                    text = self._decoded(number, raw)
-                    if text is not None:
-                        yield number, text
+                    if number == 1:
+                        raw = self._without_mark(raw)
+                    if b"\0" in raw:
+                        problem = "it holds a zero byte, so this is no text file, or a damaged one"
+                        self.report(number, problem, "name the format")
+                        continue
+                    try:
+                        text = raw.decode(encoding)
+                    except UnicodeDecodeError as error:
+                        shown = raw[max(error.start - 10, 0) : error.end + 10]
+                        problem = f"byte {error.start} is not valid {self.encoding} ({shown!r})"
+                        self.report(number, problem, "name the encoding (latin-1?)")
+                        continue
+                    yield number, text
         except UNPACKING_ERRORS as error:
             raise self.stop(
                 f"the packed file is damaged or cut short ({error or type(error).__name__}); copy it anew"
@@ -151,7 +163,7 @@ class Source:
 
     def _raw_lines(self, file: IO[bytes]) -> Iterator[bytes]:
         """Give lines as bytes; encodings whose line ends are not single bytes are turned into UTF-8 first."""
-        if codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32")):
+        if self._is_wide:
             with io.TextIOWrapper(file, encoding=self.encoding, newline="\n") as text:
                 try:
                     for line in text:
@@ -166,25 +178,17 @@ class Source:
             else:
                 yield from buffered
 
-    def _decoded(self, number: int, raw: bytes) -> str | None:
-        """Return a line as text, None if that is impossible and bad lines are left out."""
-        if number == 1:
-            for mark, encoding in BYTE_ORDER_MARKS.items():
-                if raw.startswith(mark):
-                    raise self.stop(f"the text is {encoding.upper()}, not {self.encoding}; give encoding={encoding!r}")
-            raw = raw.removeprefix(codecs.BOM_UTF8)
-        if b"\0" in raw:
-            self.report(number, "it holds a zero byte, so this is no text file, or a damaged one", "name the format")
-            return None
-        wide = codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
-        try:
-            return raw.decode("utf-8" if wide else self.encoding)
-        except UnicodeDecodeError as error:
-            shown = raw[max(error.start - 10, 0) : error.end + 10]
-            self.report(
-                number, f"byte {error.start} is not valid {self.encoding} ({shown!r})", "name the encoding (latin-1?)"
-            )
-            return None
+    @property
+    def _is_wide(self) -> bool:
+        """Whether line ends are more than one byte."""
+        return codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
+
+    def _without_mark(self, raw: bytes) -> bytes:
+        """Return the first line without a byte order mark of UTF-8; refuse marks of other encodings."""
+        for mark, encoding in BYTE_ORDER_MARKS.items():
+            if raw.startswith(mark):
+                raise self.stop(f"the text is {encoding.upper()}, not {self.encoding}; give encoding={encoding!r}")
+        return raw.removeprefix(codecs.BOM_UTF8)
 
 
 def _carriage_returns(file: IO[bytes]) -> Iterator[bytes]:

@@ -66,7 +66,11 @@ def read_text(sources: Sequence[Source], reading: Reading, labels: str) -> Seque
             if has_labels is None:
                 has_labels = len(others) > place and labels != "ignore"
             if has_labels and len(found) != len(text):
-                source.report(number, _mismatch(text, found, others), "name the format if this is another one")
+                source.report(
+                    number,
+                    _mismatch(text, found, others),
+                    "name the format if this is another one (conll, if these are columns)",
+                )
                 continue
             piece.add(number, text, found if has_labels else [], n_sequences)
             n_sequences += 1
