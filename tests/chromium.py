@@ -1,7 +1,7 @@
 """A headless chromium, driven through its DevTools protocol over two pipes: no package is needed.
 
-``--remote-debugging-pipe`` reads commands from file descriptor 3 and writes answers and events to 4: JSON, each ended by a
-zero byte (https://chromedevtools.github.io/devtools-protocol/).
+``--remote-debugging-pipe`` reads commands from file descriptor 3 and writes answers and events to 4: JSON, each ended
+by a zero byte (https://chromedevtools.github.io/devtools-protocol/).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Chromium:
             "--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe",
             f"--user-data-dir={self._folder.name}", "about:blank",
         ]  # fmt: skip
-        # A shell puts the pipes where chromium expects them, without code between fork and exec in a process of threads.
+        # A shell puts the pipes where chromium expects them, with no code of ours between fork and exec.
         shell = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         self._process = subprocess.Popen(
             ["bash", "-c", shell, "bash", *command], pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL,
@@ -104,12 +104,12 @@ class Chromium:
         message, self._buffer = self._buffer.split(b"\0", 1)
         return json.loads(message)
 
-    def open(self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False, touch: bool = False) -> None:
+    def open(
+        self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False, touch: bool = False
+    ) -> None:
         """Open a file in a window of that size."""
         self.events.clear()
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch
-        )
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
         self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
@@ -138,7 +138,8 @@ class Chromium:
         box = self.run(
             f"(async () => {{ const e = document.querySelectorAll({json.dumps(selector)})[{place}];"
             "document.documentElement.style.scrollBehavior = 'auto'; e.scrollIntoView({block: 'center'});"
-            "for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);"  # scrolling tells the page a frame later
+            # the page is told of the scrolling a frame later
+            "for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);"
             "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         return box[0], box[1]
@@ -167,12 +168,18 @@ class Chromium:
 
     def requests(self) -> list[str]:
         """Return the addresses that the page asked for."""
-        found = (event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent")
+        found = (
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        )
         return [address for address in found if not address.startswith("data:")]
 
     def complaints(self) -> list[Any]:
         """Return errors of scripts, of the console and of the log, and dialogs."""
         wanted = ("Runtime.exceptionThrown", "Log.entryAdded", "Page.javascriptDialogOpening")
         found = [event for event in self.events if event.get("method") in wanted]
-        said = [e for e in self.events if e.get("method") == "Runtime.consoleAPICalled" and e["params"]["type"] == "error"]
+        said = [
+            e for e in self.events if e.get("method") == "Runtime.consoleAPICalled" and e["params"]["type"] == "error"
+        ]
         return found + said

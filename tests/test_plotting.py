@@ -66,7 +66,11 @@ def test_learning_curve_errors(model):
 def test_confusion_shows_shares_of_true_labels():
     shown = ConfusionDisplay.from_predictions([["a", "b", "a"], ["a", "a"]], [["a", "a", "b"], ["a", "a"]])
     np.testing.assert_allclose(shown.im_.get_array(), [[75, 25], [100, 0]])
-    assert {place: text.get_text() for place, text in shown.text_.items()} == {(0, 0): "75", (0, 1): "25", (1, 0): "100"}
+    assert {place: text.get_text() for place, text in shown.text_.items()} == {
+        (0, 0): "75",
+        (0, 1): "25",
+        (1, 0): "100",
+    }
     assert [label.get_text() for label in shown.ax_.get_yticklabels()] == ["a", "b"]
     counts = ConfusionDisplay.from_predictions([["a", "b"]], [["a", "a"]], normalize=None)
     np.testing.assert_allclose(counts.im_.get_array(), [[1, 0], [1, 0]])
@@ -172,7 +176,9 @@ def test_tables_come_back_by_sequence(model):
     pd = pytest.importorskip("pandas")
     rows = [(s, letter, label) for t in range(6) for s in (0, 1) for letter, label in [(X[s][t], Y[s][t])]]
     frame = pd.DataFrame(rows, columns=["word", "letter", "label"])
-    table_model = seqboost.TreeCRF(sequence="word", max_iter=2, min_samples_leaf=1).fit(frame[["word", "letter"]], frame.label)
+    table_model = seqboost.TreeCRF(sequence="word", max_iter=2, min_samples_leaf=1).fit(
+        frame[["word", "letter"]], frame.label
+    )
     found = label_sequences(table_model, frame[["word", "letter"]], frame.label)
     assert ["".join(labels) for labels in found.truth] == Y[:2]
     flat = table_model.predict(frame[["word", "letter"]])

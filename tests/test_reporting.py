@@ -4,6 +4,7 @@ import html.parser
 import json
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from seqboost.reporting.markup import Markup, element, json_block
 HOSTILE = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=2">'
 X = ["banana", "tomato", "salad", "melon"] * 8
 Y = ["".join("1" if letter in "aeiou" else "0" for letter in word) for word in X]
-FAST = {"max_iter": 4, "min_samples_leaf": 2, "random_state": 0}
+FAST = {"max_iter": 4, "min_samples_leaf": 2, "early_stopping": False, "random_state": 0}
 
 
 class Reader(html.parser.HTMLParser):
@@ -69,7 +70,12 @@ def test_page_says_what_the_library_says(model, page):
     name, value = gains.top(n=1)[0]
     assert name in said
     assert f"{100 * value / gains.values.sum():.1f} %" in said
-    for words in ("32", "rounds were kept", "What follows what", "Commonest mistakes" if score.accuracy < 1 else "mistake"):
+    for words in (
+        "32",
+        "rounds were kept",
+        "What follows what",
+        "Commonest mistakes" if score.accuracy < 1 else "mistake",
+    ):
         assert words in said
     chart = read.document("chart-score")
     np.testing.assert_allclose(chart["curves"]["training"], model.history_["train_score"], rtol=1e-4)
@@ -131,9 +137,53 @@ def test_hostile_labels_words_and_titles_stay_text():
     model = seqboost.TreeCRF(**FAST).fit(sequences, labels)
     page = render_report(model, sequences, labels, title=HOSTILE)
     read = Reader(page)
-    known = {"head", "meta", "link", "title", "style", "html", "body", "header", "h1", "p", "nav", "a", "main", "section"}
-    known |= {"h2", "h3", "div", "strong", "em", "table", "caption", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd"}
-    known |= {"ul", "li", "span", "figure", "figcaption", "svg", "line", "polyline", "output", "script", "code", "label"}
+    known = {
+        "head",
+        "meta",
+        "link",
+        "title",
+        "style",
+        "html",
+        "body",
+        "header",
+        "h1",
+        "p",
+        "nav",
+        "a",
+        "main",
+        "section",
+    }
+    known |= {
+        "h2",
+        "h3",
+        "div",
+        "strong",
+        "em",
+        "table",
+        "caption",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "dl",
+        "dt",
+        "dd",
+    }
+    known |= {
+        "ul",
+        "li",
+        "span",
+        "figure",
+        "figcaption",
+        "svg",
+        "line",
+        "polyline",
+        "output",
+        "script",
+        "code",
+        "label",
+    }
     known |= {"select", "option", "noscript", "footer"}
     assert {tag for tag, _ in read.elements} <= known  # neither <img> nor <b>
     kinds = [attributes.get("type") for tag, attributes in read.elements if tag == "script"]
@@ -208,7 +258,14 @@ def test_labellers_that_lack_parts(model):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"order": 2}, {"order": 0}, {"potentials": "factored"}, {"init": "linear"}, {"trees": "shared"}, {"transitions": "seen"}],
+    [
+        {"order": 2},
+        {"order": 0},
+        {"potentials": "factored"},
+        {"init": "linear"},
+        {"trees": "shared"},
+        {"transitions": "seen"},
+    ],
     ids=str,
 )
 def test_every_kind_of_model_has_a_report(settings):
@@ -287,7 +344,9 @@ def test_command_writes_a_page(folder):
 
 
 def test_command_without_labels_and_with_bad_places(folder):
-    done = run("report", folder / "m.seqboost", folder / "u.csv", "--output", folder / "u.html", "--title", "New <data>")
+    done = run(
+        "report", folder / "m.seqboost", folder / "u.csv", "--output", folder / "u.html", "--title", "New <data>"
+    )
     assert "open it in any browser" in done.stderr
     page = (folder / "u.html").read_text(encoding="utf-8")
     assert "<h1>New &lt;data&gt;</h1>" in page
@@ -329,3 +388,11 @@ def test_report_of_a_table_keeps_sequences_together(folder):
     assert len(shown) == 30
     assert [len(s["truth"]) for s in shown] == [10] * 30
     assert shown[4]["predicted"] == [["go", "stop"].index(label) for label in found.predicted[4]]
+
+
+def test_page_about_the_report_runs():
+    text = (Path(__file__).parents[1] / "docs" / "report.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    exec(compile(block, "docs/report.md", "exec"), {})
+    for picture in re.findall(r"\]\((\S+\.png)\)", text):
+        assert (Path(__file__).parents[1] / "docs" / picture).exists()

@@ -288,8 +288,8 @@ def report(
 ) -> None:
     """Write one page that shows a model and how it labels files, for any browser, without a network.
 
-    What the data are, how good the labels, how training went, which label is taken for which, what matters, what follows
-    what, and the sequences themselves, each position with its probabilities.
+    What the data are, how good the labels, how training went, which label is taken for which, what matters, what
+    follows what, and the sequences themselves, each position with its probabilities.
 
     \b
     Examples:

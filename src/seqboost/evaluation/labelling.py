@@ -88,21 +88,25 @@ def label_sequences(model: Any, X: Any, y: Any = None) -> LabelledSequences:
     >>> found.predicted, found.evaluate().accuracy
     ([['0', '1', '0', '1', '0', '1']], 1.0)
     """
-    batch = as_batch(X, sequence=getattr(model, "sequence", None), estimator_name=type(model).__name__)
+    # Labellers remember the columns they were trained with, and which of them told sequences apart.
+    schema = getattr(model, "_schema", None)
+    sequence = getattr(model, "sequence", None)
+    batch = as_batch(X, sequence=sequence, schema=schema, estimator_name=type(model).__name__)
+    given = X if schema is None else batch
     classes = tuple(np.asarray(model.classes_).tolist())
     truth = None if y is None else _truth(batch, y)
     lacking: dict[str, str] = {}
     proba = log_prob = None
     try:
-        proba = by_sequence(batch, model.predict_proba(X))
+        proba = by_sequence(batch, model.predict_proba(given))
     except UNABLE as error:
         lacking["proba"] = str(error)
     if truth is not None:
         try:
-            log_prob = np.asarray(model.log_prob(X, _observed(batch, truth, set(classes))), dtype=np.float64)
+            log_prob = np.asarray(model.log_prob(given, _observed(batch, truth, set(classes))), dtype=np.float64)
         except UNABLE as error:
             lacking["log_prob"] = str(error)
-    predicted = [labels.tolist() for labels in by_sequence(batch, model.predict(X))]
+    predicted = [labels.tolist() for labels in by_sequence(batch, model.predict(given))]
     return LabelledSequences(batch, classes, predicted, truth, proba, log_prob, lacking)
 
 

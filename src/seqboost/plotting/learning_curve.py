@@ -71,7 +71,9 @@ class LearningCurveDisplay:
             raise ParameterError(f"metric={metric!r}: expected 'score' or 'accuracy'")
         check_is_fitted(estimator)
         history = getattr(estimator, "history_", None) or {}
-        curves = {part: history[f"{part}_{metric}"] for part in ("train", "validation") if f"{part}_{metric}" in history}
+        curves = {
+            part: history[f"{part}_{metric}"] for part in ("train", "validation") if f"{part}_{metric}" in history
+        }
         if not curves:
             raise InputError(f"{type(estimator).__name__} has no learning curve: it is not trained in rounds")
         best = getattr(estimator, "best_iteration_", None)

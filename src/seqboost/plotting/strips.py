@@ -63,7 +63,9 @@ class LabelStripDisplay:
     def _check(self) -> None:
         n = len(self.predicted)
         if self.truth is not None and len(self.truth) != n:
-            raise InputError(f"truth has {len(self.truth)} labels but predicted has {n}; expected those of one sequence")
+            raise InputError(
+                f"truth has {len(self.truth)} labels but predicted has {n}; expected those of one sequence"
+            )
         if self.proba is not None and (self.proba.ndim != 2 or len(self.proba) != n):
             raise InputError(f"proba has the shape {self.proba.shape}; expected ({n}, number of labels)")
 

@@ -48,11 +48,11 @@ def browser_section(found: LabelledSequences, colour_of: dict[Any, str], max_seq
     held = f"{len(chosen):,} of {batch.n_sequences:,} sequences are on this page; {n_left:,} were left out."
     lead = (
         "Each position has two bars: the true label above, the predicted one below; where they differ, the position is "
-        "marked. Point at a position, tap it, or walk with the arrow keys to see how sure the model was (n goes to the next "
-        "mistake)."
+        "marked. Point at a position, tap it, or walk with the arrow keys to see how sure the model was (n goes to the "
+        "next mistake)."
         if found.has_truth
-        else "Each position has a bar with its predicted label. Point at a position, tap it, or walk with the arrow keys to "
-        "see how sure the model was."
+        else "Each position has a bar with its predicted label. Point at a position, tap it, or walk with the arrow "
+        "keys to see how sure the model was."
     )
     parts: list[Any] = [paragraph(lead)]
     if n_left:
@@ -112,7 +112,8 @@ def _category(batch: SequenceBatch, row: int, column: int) -> str:
 
 def _values(batch: SequenceBatch, row: int, token: int | None) -> list[str]:
     """Write the first few columns of a position, and the indicators that are on."""
-    written, n_numeric, n_categorical = [], 0, 0
+    written: list[str] = []
+    n_numeric = n_categorical = 0
     for column in batch.schema.columns:
         if len(written) == SHOWN_COLUMNS:
             written.append("…")

@@ -43,8 +43,8 @@ def curve_section(model: Any) -> Markup:
         "In each round the model learns a little more. Sequences that were held out from training show when that stops "
         "helping with new data: "
         if held
-        else "In each round the model learns a little more. No sequences were held out, so these scores are of the data it "
-        "learnt from: "
+        else "In each round the model learns a little more. No sequences were held out, so these scores are of the "
+        "data it learnt from: "
     )
     kept = "" if best is None else f"{int(best):,} rounds were kept."
     return section("curve", title, paragraph(lead, kept), element("div", *charts, class_="charts"))
@@ -104,7 +104,7 @@ def transition_section(model: Any) -> Markup:
     except LACKING:
         return section(
             "transitions", title,
-            paragraph("This labeller has no table of single transitions: pairs of labels are not scored by themselves."),
+            paragraph("This labeller has no table of single transitions: pairs of labels have no scores of their own."),
         )  # fmt: skip
     if not pairs:
         return section("transitions", title, paragraph("Every label stands alone: there are no transitions."))
@@ -123,8 +123,8 @@ def transition_section(model: Any) -> Markup:
     ]
     parts = [
         paragraph(
-            "How likely the model holds each label after another before it looks at the input, relative to the other labels "
-            "that may follow. What the input says is added to this."
+            "How likely the model holds each label after another before it looks at the input, relative to the other "
+            "labels that may follow. What the input says is added to this."
         ),
         _transition_table(labels, shares, scores) if len(labels) <= SMALL_TABLE else bars(rows),
     ]
@@ -161,4 +161,6 @@ def _transition_table(labels: list[Any], shares: np.ndarray, scores: np.ndarray)
             cells.append(element("td", written, class_="right", style=style, title=f"score {scores[i, j]:+.2f}"))
         rows.append(element("tr", element("th", before, scope="row"), *cells))
     inner = element("table", element("thead", head), element("tbody", *rows), class_="heat")
-    return element("div", inner, class_="scroll", tabindex=0, role="region", aria_label="Transitions, per cent of the row")
+    return element(
+        "div", inner, class_="scroll", tabindex=0, role="region", aria_label="Transitions, per cent of the row"
+    )

@@ -54,7 +54,9 @@ def paragraph(*children: Any, note: bool = False) -> Markup:
 
 def section(name: str, title: str, *children: Any) -> Markup:
     """Return a section of the page with its heading."""
-    return element("section", element("h2", title, id=f"{name}-title"), *children, id=name, aria_labelledby=f"{name}-title")
+    return element(
+        "section", element("h2", title, id=f"{name}-title"), *children, id=name, aria_labelledby=f"{name}-title"
+    )
 
 
 def card(value: str, name: str, meaning: Any) -> Markup:

@@ -44,8 +44,8 @@ def write_report(
     Parameters
     ----------
     model : labeller
-        Any fitted estimator of seqboost; what it does not have (a learning curve, probabilities, ...) is left out with a
-        sentence.
+        Any fitted estimator of seqboost; what it does not have (a learning curve, probabilities, ...) is left out with
+        a sentence.
     X : as in ``fit``
         Sequences.
     y : as in ``fit``, or None

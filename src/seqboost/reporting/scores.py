@@ -67,7 +67,7 @@ def score_section(found: LabelledSequences, score: Evaluation | None) -> Markup:
     if score is None:
         return section(
             "score", "How good it is",
-            paragraph("The data have no labels to compare with, so there is no score; the labels shown are predictions."),
+            paragraph("The data have no labels to compare with, so there is no score; labels shown are predictions."),
         )  # fmt: skip
     counts = score.confusion.counts.sum(axis=1)
     commonest, share = score.confusion.labels[int(np.argmax(counts))], float(counts.max() / counts.sum())
@@ -79,7 +79,9 @@ def score_section(found: LabelledSequences, score: Evaluation | None) -> Markup:
     parts = [lead, element("div", *_cards(score), class_="cards")]
     parts += [paragraph(sentence, note=True) for sentence in _lacking(found)]
     parts.append(
-        paragraph("If the model was trained on these very data, these figures flatter it: judge it by others.", note=True)
+        paragraph(
+            "If the model was trained on these very data, these figures flatter it: judge it by others.", note=True
+        )
     )
     parts += [element("h3", "Label by label"), _label_table(score)]
     if score.spans is not None:
@@ -101,11 +103,14 @@ def _cards(score: Evaluation) -> list[Markup]:
         ),
     ]  # fmt: skip
     if score.spans is not None:
-        cards.append(card(percent(score.spans.overall.f1), "F1 of spans", "Spans with the right type and both ends right."))
+        cards.append(
+            card(percent(score.spans.overall.f1), "F1 of spans", "Spans with the right type and both ends right.")
+        )
     if score.log_likelihood is not None and np.isfinite(score.log_likelihood):
         cards.append(
             card(
-                percent(float(np.exp(score.log_likelihood))), "probability of the truth",
+                percent(float(np.exp(score.log_likelihood))),
+                "probability of the truth",
                 f"What the model gives the true label of a position, as a geometric mean (log-likelihood "
                 f"{score.log_likelihood:.3f}).",
             )  # fmt: skip
@@ -113,7 +118,8 @@ def _cards(score: Evaluation) -> list[Markup]:
     if score.calibration is not None:
         cards.append(
             card(
-                f"{100 * score.calibration.error:.1f} points", "off in its own certainty",
+                f"{100 * score.calibration.error:.1f} points",
+                "off in its own certainty",
                 "How far its probabilities are from how often it is right, on average.",
             )  # fmt: skip
         )
@@ -175,8 +181,8 @@ def confusion_section(score: Evaluation | None) -> Markup:
     box = element("div", matrix, class_="scroll", tabindex=0, role="region", aria_label=title)
     parts = [
         paragraph(
-            "A row for each true label: how often it was given which label, in per cent of the row. Right answers stand on "
-            "the diagonal (blue), mistakes beside it (orange)."
+            "A row for each true label: how often it was given which label, in per cent of the row. Right answers "
+            "stand on the diagonal (blue), mistakes beside it (orange)."
         ),
         box,
     ]
