@@ -256,6 +256,24 @@ def test_labellers_that_lack_parts(model):
     assert "Plain with 2 labels." in said
 
 
+@pytest.mark.parametrize("has_start", [False, True])
+def test_transitions_of_any_labeller(model, has_start):
+    class Chain:
+        classes_ = model.classes_
+        predict = staticmethod(model.predict)
+        transition_scores_ = np.log([[0.5, 0.5]] * has_start + [[0.25, 0.75], [1.0, 1e-300]])
+
+        def predict_proba(self, X):
+            raise ParameterError("no probabilities with such settings")
+
+    Chain.transition_scores_[-1, 1] = -np.inf
+    page = render_report(Chain(), X, Y)
+    table = page[page.index("What follows what") :]
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", table) == ["25", "75", "100", "–"]
+    assert "1 transitions are forbidden." in page
+    assert "nothing is said about how sure it is (no probabilities with such settings)." in page
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -38,7 +38,7 @@ class LabelledSequences:
     log_prob : ndarray of shape (n_sequences,), or None
         log P(truth | X) of each sequence; None without truth, or if the model has no probabilities of labellings.
     lacking : dict of str to str
-        Why ``proba`` or ``log_prob`` is None, in the words of the model.
+        Why ``proba`` or ``log_prob`` is None, in the words of the model; "" if it has no such method.
     """
 
     batch: SequenceBatch
@@ -100,14 +100,18 @@ def label_sequences(model: Any, X: Any, y: Any = None) -> LabelledSequences:
     try:
         proba = by_sequence(batch, model.predict_proba(given))
     except UNABLE as error:
-        lacking["proba"] = str(error)
+        lacking["proba"] = _reason(error)
     if truth is not None:
         try:
             log_prob = np.asarray(model.log_prob(given, _observed(batch, truth, set(classes))), dtype=np.float64)
         except UNABLE as error:
-            lacking["log_prob"] = str(error)
+            lacking["log_prob"] = _reason(error)
     predicted = [labels.tolist() for labels in by_sequence(batch, model.predict(given))]
     return LabelledSequences(batch, classes, predicted, truth, proba, log_prob, lacking)
+
+
+def _reason(error: Exception) -> str:
+    return "" if isinstance(error, AttributeError) else str(error)
 
 
 def by_sequence(batch: SequenceBatch, answer: Any) -> list[NDArray[Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from seqboost.exceptions import SeqboostError
-from seqboost.inspection import feature_importances, linear_weights, transitions
+from seqboost.inspection import feature_importances, linear_weights
 from seqboost.reporting.charts import chart
 from seqboost.reporting.markup import Markup, bars, element, joined, paragraph, percent, section
 
@@ -97,22 +97,13 @@ def _gains(gains: Any, label: Any) -> Markup:
 
 def transition_section(model: Any) -> Markup:
     """Show which label tends to follow which."""
-    title = "What follows what"
-    try:
-        found = transitions(model)
-        pairs = [t for t in found if np.isfinite(t.score)]
-    except LACKING:
+    title, labels = "What follows what", np.asarray(model.classes_).tolist()
+    scores = _transition_scores(model, len(labels))
+    if scores is None:
         return section(
             "transitions", title,
             paragraph("This labeller has no table of single transitions: pairs of labels have no scores of their own."),
         )  # fmt: skip
-    if not pairs:
-        return section("transitions", title, paragraph("Every label stands alone: there are no transitions."))
-    labels = list(dict.fromkeys(np.asarray(model.classes_).tolist()))
-    index = {label: k for k, label in enumerate(labels)}
-    scores = np.full((len(labels), len(labels)), -np.inf)
-    for t in pairs:
-        scores[index[t.before], index[t.after]] = t.score
     shares = _row_shares(scores)
     order = np.argsort(-np.where(np.isfinite(scores), shares, -1.0), axis=None, kind="stable")
     places = [divmod(int(i), len(labels)) for i in order]
@@ -129,11 +120,22 @@ def transition_section(model: Any) -> Markup:
         _transition_table(labels, shares, scores) if len(labels) <= SMALL_TABLE else bars(rows),
     ]
     if len(labels) > SMALL_TABLE:
-        parts.append(paragraph(f"The {len(rows)} strongest of {len(pairs):,} transitions.", note=True))
-    n_forbidden = len(found) - len(pairs)
+        parts.append(paragraph(f"The {len(rows)} strongest of {scores.size:,} transitions.", note=True))
+    n_forbidden = int(np.isneginf(scores).sum())
     if n_forbidden:
         parts.append(paragraph(f"{n_forbidden:,} transitions are forbidden.", note=True))
     return section("transitions", title, *parts)
+
+
+def _transition_scores(model: Any, n_labels: int) -> np.ndarray | None:
+    """Return the scores of pairs of labels, row = before; None if there are none, or longer histories."""
+    try:
+        scores = np.asarray(model.transition_scores_, dtype=np.float64)
+    except LACKING:
+        return None
+    if scores.shape == (n_labels + 1, n_labels):  # the first row is of the start
+        scores = scores[1:]
+    return scores if scores.shape == (n_labels, n_labels) else None
 
 
 def _row_shares(scores: np.ndarray) -> np.ndarray:

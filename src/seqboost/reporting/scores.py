@@ -131,7 +131,7 @@ def _lacking(found: LabelledSequences) -> list[str]:
         "proba": "This labeller gives no probabilities, so nothing is said about how sure it is",
         "log_prob": "This labeller gives no probability of whole labellings, so there is no log-likelihood",
     }
-    return [f"{sentences[name]} ({why})." for name, why in found.lacking.items()]
+    return [f"{sentences[name]}{f' ({why})' if why else ''}." for name, why in found.lacking.items()]
 
 
 def _score_row(score: Any) -> list[Any]:
