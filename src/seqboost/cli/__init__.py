@@ -10,6 +10,7 @@ import typer
 from seqboost.cli import options
 from seqboost.cli.console import EXIT_CODES, guarded
 from seqboost.cli.options import listed, parsed, reading_from
+from seqboost.cli.plots import Plot
 
 __all__ = ["main"]
 
@@ -106,6 +107,7 @@ def train(
             "--set", help="Any other parameter of TreeCRF, name=value; may be repeated.", rich_help_panel=TRAINING
         ),
     ] = None,
+    plot: Plot = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -134,7 +136,7 @@ def train(
     }  # fmt: skip
     run_train(
         data, model, reading_from(None, data, given), validation or [], parameters, settings or [],
-        skip_bad=skip_bad, quiet=quiet, as_json=as_json,
+        plot=plot, skip_bad=skip_bad, quiet=quiet, as_json=as_json,
     )  # fmt: skip
 
 
@@ -190,6 +192,7 @@ def evaluate(
         Path | None,
         typer.Option("--against", help="Predictions of another model for the same file: McNemar's test."),
     ] = None,
+    plot: Plot = None,
     decoding: Decoding = None,
     format: options.Format = None,
     label: options.Label = None,
@@ -219,8 +222,8 @@ def evaluate(
         format=format, label=label, sequence=sequence, no_header=no_header, delimiter=delimiter, encoding=encoding
     )
     run_evaluate(
-        model, data, given, scheme=scheme, against=against, decoding=decoding, skip_bad=skip_bad, quiet=quiet,
-        as_json=as_json,
+        model, data, given, scheme=scheme, against=against, plot=plot, decoding=decoding, skip_bad=skip_bad,
+        quiet=quiet, as_json=as_json,
     )  # fmt: skip
 
 
@@ -240,6 +243,7 @@ def inspect(
     sequence_column: Annotated[
         str | None, typer.Option("--sequence-column", help="Column of a table that tells sequences apart.")
     ] = None,
+    plot: Plot = None,
     skip_bad: options.SkipBad = False,
     as_json: options.Json = False,
 ) -> None:
@@ -248,12 +252,59 @@ def inspect(
     \b
     Examples:
       seqboost inspect activity.seqboost
-      seqboost inspect activity.seqboost test.csv --sequence 7
+      seqboost inspect activity.seqboost test.csv --sequence 7 --plot strip.png
     """  # noqa: D301
     from seqboost.cli.inspect import run_inspect
 
     given = _given(format=format, sequence=sequence_column)
-    run_inspect(model, data or [], given, sequence=sequence, top=top, rival=rival, skip_bad=skip_bad, as_json=as_json)
+    run_inspect(
+        model, data or [], given, sequence=sequence, top=top, rival=rival, plot=plot, skip_bad=skip_bad, as_json=as_json
+    )
+
+
+@app.command()
+@guarded
+def report(
+    model: Model,
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page.")] = Path("report.html"),
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.", show_default=False)] = None,
+    scheme: Annotated[
+        str | None, typer.Option("--scheme", help="Scheme of the tags, for F1 of spans: IOB1, IOB2, BIOES.")
+    ] = None,
+    max_sequences: Annotated[
+        int, typer.Option("--max-sequences", min=0, help="How many sequences the page shows at most.")
+    ] = 200,
+    decoding: Decoding = None,
+    format: options.Format = None,
+    label: options.Label = None,
+    sequence: options.Sequence = None,
+    no_header: options.NoHeader = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    skip_bad: options.SkipBad = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Write one page that shows a model and how it labels files, for any browser, without a network.
+
+    What the data are, how good the labels, how training went, which label is taken for which, what matters, what
+    follows what, and the sequences themselves, each position with its probabilities.
+
+    \b
+    Examples:
+      seqboost report activity.seqboost test.csv --output report.html
+      seqboost report chunks.seqboost test.conll --scheme IOB2 --title "Chunks, second try"
+    """  # noqa: D301
+    from seqboost.cli.report import run_report
+
+    given = _given(
+        format=format, label=label, sequence=sequence, no_header=no_header, delimiter=delimiter, encoding=encoding
+    )
+    run_report(
+        model, data, output, given, title=title, scheme=scheme, max_sequences=max_sequences, decoding=decoding,
+        skip_bad=skip_bad, quiet=quiet, as_json=as_json,
+    )  # fmt: skip
 
 
 @app.command()

@@ -13,6 +13,7 @@ from rich.table import Table
 from seqboost.cli.console import print_json, say
 from seqboost.cli.data import answers_of, file_order, load_data, load_model
 from seqboost.cli.options import reading_from
+from seqboost.cli.plots import check_plot, save_plot
 from seqboost.evaluation import Evaluation, McNemar, evaluate, mcnemar
 from seqboost.exceptions import DataFileError, ParameterError
 from seqboost.files import (
@@ -69,12 +70,14 @@ def run_evaluate(
     *,
     scheme: str | None,
     against: Path | None,
+    plot: Path | None,
     decoding: str | None,
     skip_bad: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Compare a model's labels with those of files."""
+    check_plot(plot)
     model = load_model(model_path)
     if decoding is not None:
         model.set_params(decoding=decoding)
@@ -97,6 +100,11 @@ def run_evaluate(
         data.sequences_of(true), data.sequences_of(predicted), scheme=scheme, proba=proba, classes=model.classes_,
         log_prob=model.log_prob(data.batch, observed.y),
     )  # fmt: skip
+    if plot is not None:
+        from seqboost.plotting import ConfusionDisplay
+
+        side = min(max(4.0, 2.0 + 0.45 * len(found.confusion.labels)), 16.0)
+        save_plot(plot, lambda ax: ConfusionDisplay(found.confusion).plot(ax=ax), (side + 0.8, side))
     test = None if against is None else _mcnemar(data, predicted, against)
     if as_json:
         document = found.to_dict()

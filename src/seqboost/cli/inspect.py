@@ -11,6 +11,7 @@ from rich.table import Table
 from seqboost.cli.console import print_json
 from seqboost.cli.data import load_data, load_model
 from seqboost.cli.options import reading_from
+from seqboost.cli.plots import check_plot, save_plot
 from seqboost.exceptions import ParameterError
 from seqboost.inspection import (
     Explanation,
@@ -38,10 +39,12 @@ def run_inspect(
     sequence: int | None,
     top: int,
     rival: str | None,
+    plot: Path | None,
     skip_bad: bool,
     as_json: bool,
 ) -> None:
     """Show a model, or one of its answers."""
+    check_plot(plot)
     model = load_model(model_path)
     if paths:
         reading = reading_from(getattr(model, "reading_", None), paths, given)
@@ -51,6 +54,8 @@ def run_inspect(
         truth = None
         if data.label_codes is not None:
             truth = data.sequences_of(data.labels)[0 if sequence is None else sequence]
+        if plot is not None:
+            _plot_sequence(plot, found, truth)
         if as_json:
             print_json(_explanation_document(found, truth))
         else:
@@ -59,6 +64,10 @@ def run_inspect(
     if sequence is not None or rival is not None:
         raise ParameterError("--sequence and --against are about data; name a data file after the model")
     about, gains = _summary(model, model_path), feature_importances(model)
+    if plot is not None:
+        from seqboost.plotting import ImportanceDisplay
+
+        save_plot(plot, lambda ax: ImportanceDisplay(gains, n_features=top).plot(ax=ax), (7.0, 1.0 + 0.3 * max(top, 3)))
     if as_json:
         document = {**about, "importance": {str(label): dict(gains.top(label, top)) for label in gains.labels}}
         document["column_importance"] = dict(gains.by_column().top(None, top))
@@ -67,6 +76,17 @@ def run_inspect(
         print_json(document)
         return
     _show_model(model, about, gains, top)
+
+
+def _plot_sequence(plot: Path, found: Explanation, truth: list[Any] | None) -> None:
+    from seqboost.plotting import LabelStripDisplay
+
+    known = {str(label): label for label in found.labels}
+    truth = None if truth is None else [None if label is None else known.get(str(label), label) for label in truth]
+    predicted = [position.label for position in found.positions]
+    proba = [position.proba for position in found.positions]
+    shown = LabelStripDisplay(predicted, truth=truth, proba=proba, classes=found.labels)
+    save_plot(plot, lambda ax: shown.plot(ax=ax), (min(max(6.0, 0.12 * len(predicted)), 16.0), 3.2))
 
 
 def _label(model: Any, text: str | None) -> Any:

@@ -14,6 +14,7 @@ import seqboost
 from seqboost.cli.console import Interrupted, print_json, say
 from seqboost.cli.data import load_data
 from seqboost.cli.options import parsed, remembered
+from seqboost.cli.plots import check_plot, save_plot
 from seqboost.exceptions import DataFileError, ParameterError
 from seqboost.files import SequenceData, word_window
 
@@ -73,12 +74,14 @@ def run_train(
     options: dict[str, Any],
     settings: list[str],
     *,
+    plot: Path | None,
     skip_bad: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Read, train, save, and say what came of it."""
     _check_target(target)
+    check_plot(plot)
     quiet = quiet or as_json
     model = estimator(options, settings)
     data = load_data(paths, reading, labels="required", skip_bad=skip_bad, quiet=quiet)
@@ -100,6 +103,10 @@ def run_train(
     model.set_params(refit=refit, verbose=0)
     model.reading_ = remembered(data.reading, paths[0])
     model.save(target)
+    if plot is not None:
+        from seqboost.plotting import LearningCurveDisplay
+
+        save_plot(plot, lambda ax: LearningCurveDisplay.from_estimator(model, ax=ax))
     result = _result(model, data, target, seconds, interrupted=stop.is_asked)
     if as_json:
         print_json(result)

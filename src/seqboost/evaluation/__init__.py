@@ -6,6 +6,7 @@ from seqboost.evaluation.calibration import Calibration, CalibrationBin, calibra
 from seqboost.evaluation.chunks import SpanScores, span_scores
 from seqboost.evaluation.compare import Comparison, compare
 from seqboost.evaluation.deviance import DevianceAnalysis, deviance_analysis
+from seqboost.evaluation.labelling import LabelledSequences, label_sequences
 from seqboost.evaluation.mcnemar import McNemar, mcnemar
 from seqboost.evaluation.report import Evaluation, evaluate
 from seqboost.evaluation.scores import (
@@ -25,6 +26,7 @@ __all__ = [
     "DevianceAnalysis",
     "Evaluation",
     "LabelScore",
+    "LabelledSequences",
     "McNemar",
     "SpanScores",
     "accuracy",
@@ -34,6 +36,7 @@ __all__ = [
     "deviance_analysis",
     "evaluate",
     "label_scores",
+    "label_sequences",
     "mcnemar",
     "sequence_accuracy",
     "span_scores",
