@@ -1,5 +1,6 @@
 """Objectives: scores and labels -> derivatives for the trees."""
 
+from seqboost.objectives.beams import BeamLikelihood
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
@@ -9,6 +10,7 @@ from seqboost.objectives.pseudolikelihood import PseudoLikelihood
 from seqboost.objectives.seen import SeenLikelihood
 
 __all__ = [
+    "BeamLikelihood",
     "Derivatives",
     "Likelihood",
     "LocalLikelihood",
