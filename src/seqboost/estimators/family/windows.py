@@ -63,7 +63,7 @@ class _WindowLabeler(Labeler):
     def _checked(self) -> Any:
         """Return the classifier to train, unfitted."""
         check_parameters(type(self).__name__, vars(self), self._rules)
-        # Without a penalty it diverges where labels are many and rare: 4 % of NETtalk's training letters right, not 86 %.
+        # Without a penalty it diverges where labels are many and rare: 4 % of NETtalk's training letters right.
         default = HistGradientBoostingClassifier(l2_regularization=10.0, random_state=0)
         estimator = default if self.estimator is None else self.estimator
         if not hasattr(estimator, "fit") or not is_classifier(estimator):
