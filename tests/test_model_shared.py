@@ -131,13 +131,15 @@ def test_arrays_that_make_no_sense(rounds, name, change, complaint):
         Forest.from_arrays(arrays)
 
 
-def test_files_of_version_1_are_read(tmp_path, monkeypatch, binned):
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_of_earlier_versions_are_read(tmp_path, monkeypatch, binned, version):
     rng = np.random.default_rng(3)
     forest = Forest.from_trees([[random_tree(rng, binned, 4, 3, 2) for _ in range(3)]], 3, 2)
-    assert model_file.FORMAT_VERSION == 2
-    monkeypatch.setattr(model_file, "FORMAT_VERSION", 1)
+    newest = model_file.FORMAT_VERSION
+    assert newest == 3
+    monkeypatch.setattr(model_file, "FORMAT_VERSION", version)
     write_model(tmp_path / "old", {"a": 1}, forest.to_arrays())
-    monkeypatch.setattr(model_file, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(model_file, "FORMAT_VERSION", newest)
     header, arrays = read_model(tmp_path / "old")
     assert header == {"a": 1}
     assert_same_bits(forest_scores(Forest.from_arrays(arrays), binned), forest_scores(forest, binned))

@@ -1,5 +1,6 @@
 """``TreeCRF(missing=...)``: every policy with every kind of column, order, potential and tree; oracles by hand."""
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -200,6 +201,22 @@ def test_held_out_sequences_ride_along(policy):
     assert model.history_["validation_score"][model.best_iteration_] == pytest.approx(expected, abs=2e-5)
 
 
+@pytest.mark.parametrize("policy", ["instance_weighting", "surrogate", "indicator"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sampling": 0.5}, {"sampling": "1p/3n"}, {"n_bags": 3}, {"step": "line_search"}, {"direction": "conjugate"},
+        {"contexts": "seen", "order": 2}, {"max_features": 0.5}, {"max_depth": 2}, {"curvature": "count"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_policies_with_other_ways_to_train(policy, settings):
+    X, y = numeric()
+    model = model_of(policy, trees="per_label", learning_rate=0.1, **settings).fit(X, y)
+    expected = np.sum(model.log_prob(X, y)) / sum(map(len, y))
+    assert model.history_["train_score"][-1] == pytest.approx(expected, abs=2e-5)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_warm_start_is_cold_start(policy):
     X, y = numeric()
@@ -264,3 +281,15 @@ def test_the_examples_of_the_page_run(capsys):
     for block in blocks:
         exec(compile(block, "missing.md", "exec"), names)
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["numeric", "categorical"])
+@pytest.mark.parametrize("trees", ["per_label", "shared"])
+def test_policies_are_not_all_the_same(kind, trees):
+    X, y = KINDS[kind]()
+    models = {policy: model_of(policy, trees=trees, max_iter=10).fit(X, y) for policy in POLICIES}
+    found = {policy: np.concatenate(model.predict_proba(X)) for policy, model in models.items()}
+    # To categories "missing" is one more of them; medians and means may share a bin.
+    alike = [{"impute", "impute_mean"}] + [{"direction", "indicator"}] * (kind == "categorical")
+    for a, b in itertools.combinations(POLICIES, 2):
+        assert {a, b} in alike or not np.array_equal(found[a], found[b]), (a, b)

@@ -210,6 +210,7 @@ def as_binned(case):
         slot_indices=case.sparse.indices,
         layout=SimpleNamespace(
             displacement=case.dense.displacement[by_number],
+            n_values=case.dense.n_values[by_number],
             slot_start=case.sparse.slot_start,
             sparse_kind=case.sparse.kind,
             sparse_offsets=case.sparse.offset,

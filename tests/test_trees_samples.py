@@ -7,7 +7,16 @@ import pytest
 from test_trees_cases import CATEGORICAL, LIMITS, NUMERIC, leaf_value, random_case, same_tree
 from test_trees_shared import with_labels
 
-from seqboost.trees import LAG, Fitted, LabelSampleGrower, SharedGrower, SharedSampleGrower
+from seqboost.trees import (
+    LAG,
+    Fitted,
+    LabelSampleGrower,
+    Policies,
+    SharedGrower,
+    SharedSampleGrower,
+    label_grower,
+    shared_grower,
+)
 from seqboost.trees.reference import reference_leaf
 from seqboost.trees.riders import MAX_ROUTED_LEAVES, Router
 from seqboost.trees.samples import gather_cells
@@ -157,3 +166,28 @@ def test_all_rows_are_not_gathered():
     tree, partitions = grower.grow(case.gradient, case.hessian, fitted, leaf_value(LIMITS.l2_regularization))
     assert len(partitions) == 1
     assert same_tree(tree, case.grow()[0])
+
+
+@pytest.mark.parametrize("policy", [1, 2])
+@pytest.mark.parametrize("forms", [{}, NO_SLOTS], ids=["sparse", "dense"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_gathered_sample_of_rows_that_lack_values_gives_the_same_tree(shared, forms, policy):
+    case = random_case(1, order=1, lengths=LONG, n_riders=60, missing=0.3, **forms)
+    policies = Policies(
+        np.full(len(case.dense.feature), policy, np.uint8), np.full(len(case.sparse.kind), policy, np.uint8)
+    )
+    case = with_labels(case) if shared else case
+    fitted = fitted_of(case, 1)
+    there = weighted(case, fitted)
+    columns = case.dense, case.sparse, case.space, LIMITS, policies
+    direct = (shared_grower if shared else label_grower)(*columns)
+    expected, partition = direct.grow(there.gradient, there.hessian, case.rows, case.n_fitted, leaf_value(0.5))
+    sampler = SharedSampleGrower(shared_grower(*columns)) if shared else LabelSampleGrower(label_grower(*columns))
+    for _ in range(2):
+        tree, found = sampler.grow(case.gradient, case.hessian, fitted, leaf_value(0.5))
+        assert same_tree(tree, expected)
+        old = np.zeros_like(case.gradient)
+        new, right = np.full_like(old, np.nan), np.full_like(old, np.nan)
+        (found if shared else found[0]).add(tree.value, old, new)
+        partition.add(tree.value, old, right)
+        np.testing.assert_array_equal(new, right)

@@ -19,11 +19,13 @@ from seqboost.trees import (
     LabelSampleGrower,
     Limits,
     Partition,
+    Policies,
     RiderPartition,
     Space,
     SparseColumns,
     Tree,
-    TreeGrower,
+    WeightedPartition,
+    label_grower,
 )
 from seqboost.trees.ahead import wait
 
@@ -102,6 +104,8 @@ class TreeFitter:
         Factor on leaf values.
     n_threads : int
         Number of threads.
+    policies : Policies, optional
+        What to do about missing values; by default they are one more value of a feature.
     """
 
     def __init__(
@@ -114,8 +118,9 @@ class TreeFitter:
         max_leaf_value: float,
         learning_rate: float,
         n_threads: int,
+        policies: Policies | None = None,
     ) -> None:
-        self.limits, self.n_threads = limits, n_threads
+        self.limits, self.n_threads, self.policies = limits, n_threads, policies
         self.max_leaf_value, self.learning_rate = max_leaf_value, learning_rate
         self._make_growers(dense, sparse, space)
 
@@ -123,7 +128,8 @@ class TreeFitter:
         """Allocate what trees are grown with."""
         self._growers: SimpleQueue[LabelSampleGrower] = SimpleQueue()
         for _ in range(min(self.n_threads, space.n_labels)):
-            self._growers.put(LabelSampleGrower(TreeGrower(dense, sparse, space, self.limits)))
+            grower = label_grower(dense, sparse, space, self.limits, self.policies)
+            self._growers.put(LabelSampleGrower(grower))
 
     def n_trees(self, n_labels: int) -> int:
         """Return how many trees a round, or one of its bags, has: each gets a seed."""
@@ -146,7 +152,9 @@ class TreeFitter:
         outputs = (LabelOutputs(partitions, label) for label, (_, partitions) in enumerate(grown))
         return tuple(tree for tree, _ in grown), tuple(outputs)
 
-    def _grow(self, sample: Sample, seed: int) -> tuple[Tree, tuple[Partition | RiderPartition, ...]]:
+    def _grow(
+        self, sample: Sample, seed: int
+    ) -> tuple[Tree, tuple[Partition | RiderPartition | WeightedPartition, ...]]:
         grower = self._growers.get()
         try:
             return grower.grow(*sample, self.value, seed)

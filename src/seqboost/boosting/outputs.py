@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.trees import Partition, RiderPartition, SharedPartition
+from seqboost.trees import Partition, RiderPartition, SharedPartition, WeightedPartition
 
 __all__ = ["LabelOutputs", "Outputs", "SharedOutputs"]
 
@@ -28,7 +28,7 @@ class Outputs(Protocol):
 class LabelOutputs:
     """A tree of one label: the rows it was fitted to, and others."""
 
-    partitions: tuple[Partition | RiderPartition, ...]
+    partitions: tuple[Partition | RiderPartition | WeightedPartition, ...]
     label: int
 
     def tasks(self, value: NDArray[np.float32], old: Scores, new: Scores) -> list[tuple[Any, ...]]:
@@ -40,7 +40,7 @@ class LabelOutputs:
 class SharedOutputs:
     """A tree for all labels."""
 
-    partition: SharedPartition
+    partition: SharedPartition | WeightedPartition
 
     def tasks(self, value: NDArray[np.float32], old: Scores, new: Scores) -> list[tuple[Any, ...]]:
         """Give a task for a few labels each."""

@@ -8,7 +8,7 @@ from seqboost.boosting.ensemble import TreeFitter, Trees
 from seqboost.boosting.outputs import Outputs, SharedOutputs
 from seqboost.boosting.sampling import Examples, Sample, Sampler
 from seqboost.objectives import Derivatives
-from seqboost.trees import DenseColumns, SharedGrower, SharedSampleGrower, Space, SparseColumns
+from seqboost.trees import DenseColumns, SharedSampleGrower, Space, SparseColumns, shared_grower
 from seqboost.trees.ahead import wait
 
 __all__ = ["SharedTreeFitter"]
@@ -18,7 +18,7 @@ class SharedTreeFitter(TreeFitter):
     """Fits one tree for all labels to the derivatives; parameters as in :class:`TreeFitter`."""
 
     def _make_growers(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
-        grower = SharedGrower(dense, sparse, space, self.limits, self.n_threads)
+        grower = shared_grower(dense, sparse, space, self.limits, self.policies, self.n_threads)
         self._grower = SharedSampleGrower(grower)
 
     def n_trees(self, n_labels: int) -> int:

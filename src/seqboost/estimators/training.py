@@ -27,6 +27,7 @@ from seqboost.boosting import (
     label_table,
     linear_start,
     tree_columns,
+    tree_policies,
 )
 from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
@@ -414,4 +415,5 @@ def _tree_fitter(binned: BinnedRows, space: ContextSpace, joint: bool, settings:
     return fitter(
         *tree_columns(binned), context_space(space.n_labels, space.order if joint else 0, binned.offsets), limits,
         max_leaf_value=MAX_LEAF_VALUE, learning_rate=settings["learning_rate"], n_threads=settings.n_threads,
+        policies=tree_policies(binned),
     )  # fmt: skip

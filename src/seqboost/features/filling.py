@@ -99,8 +99,13 @@ class Filler:
     def fill(self, batch: SequenceBatch) -> SequenceBatch:
         """Return the batch with its missing values filled in and the columns that tell of them at its end."""
         self._check_columns(batch)
-        numeric = np.where(np.isnan(batch.numeric), self.numbers.astype(batch.numeric.dtype), batch.numeric)
-        flags = self._flags(batch).astype(numeric.dtype)
+        n_numeric = len(self.numbers)
+        numeric = np.empty((batch.n_rows, n_numeric + len(self.flagged)), dtype=batch.numeric.dtype)
+        numeric[:, :n_numeric] = batch.numeric
+        for j in np.flatnonzero(~np.isnan(self.numbers)).tolist():
+            column = numeric[:, j]
+            column[np.isnan(column)] = self.numbers[j]
+        numeric[:, n_numeric:] = self._flags(batch)
         codes, categories = batch.categorical.copy(), list(batch.categories)
         for j, value in enumerate(self.categories):
             missing = codes[:, j] < 0
@@ -110,7 +115,7 @@ class Filler:
         added = tuple(ColumnSchema(flag_name(batch.schema.columns[i].name), "numeric") for i in self.flagged)
         schema = replace(batch.schema, columns=(*batch.schema.columns, *added), sparse_names=names)
         return replace(
-            batch, numeric=np.hstack([numeric, flags]), categorical=codes, categories=tuple(categories), sparse=sparse,
+            batch, numeric=numeric, categorical=codes, categories=tuple(categories), sparse=sparse,
             schema=schema,
         )  # fmt: skip
 

@@ -2,11 +2,12 @@
 
 Layout::
 
-    header.json              {"format": "seqboost-model", "version": 2, "arrays": [names], "header": {...}}
+    header.json              {"format": "seqboost-model", "version": 3, "arrays": [names], "header": {...}}
     arrays/<name>.npy        one member per array, little-endian, C order
-    zip comment              "seqboost-model/0002 sha256=<hex>"  over every byte of the file before <hex>
+    zip comment              "seqboost-model/0003 sha256=<hex>"  over every byte of the file before <hex>
 
-Version 2 may hold shared trees: leaves with a value for each label. Files of version 1 are read as well.
+Version 2 may hold shared trees: leaves with a value for each label. Version 3 may hold trees that send rows with
+missing values both ways, or by surrogates. Files of earlier versions are read as well.
 
 The seal stands last, so a file cut short has none; it covers the zip's own bookkeeping, so any changed byte is noticed.
 Reading trusts nothing behind the seal either (anyone can compute one): sizes are compared with what is there before
@@ -35,7 +36,7 @@ from seqboost.exceptions import ModelFileError
 __all__ = ["FORMAT_NAME", "FORMAT_VERSION", "read_model", "write_model"]
 
 FORMAT_NAME = "seqboost-model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 HEADER_MEMBER = "header.json"
 SEAL = re.compile(rb"seqboost-model/(\d{4}) sha256=([0-9a-f]{64})")
 DIGEST_LENGTH = 64

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.exceptions import ModelFileError
-from seqboost.model.validation import check_forest
+from seqboost.model.validation import check_forest, check_routes
+from seqboost.trees import Routes
 from seqboost.trees.tree import LAG, SPARSE, Tree
 
 __all__ = ["Forest"]
@@ -55,6 +56,8 @@ class Forest:
         As in `Tree`.
     leaf_rows : ndarray of int32, shape (n_leaves,)
         As in `Tree`.
+    routes : Routes or None
+        Where rows go whose tested value is missing; None: as the left sets say.
     """
 
     n_labels: int
@@ -74,6 +77,7 @@ class Forest:
     words: NDArray[np.uint64]
     value: NDArray[np.float32]
     leaf_rows: NDArray[np.int32]
+    routes: Routes | None = None
     # Tables of the fast scorer, made at the first prediction, never part of a copy, pickle or file.
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -163,6 +167,7 @@ class Forest:
             split_start=starts([len(tree.kind) for tree in trees]),
             leaf_start=starts([len(tree.value) for tree in trees]),
             word_start=np.cumsum(n_words, dtype=np.int64),
+            routes=_joined_routes([(tree.routes, tree.n_splits) for tree in trees]),
             **{name: joined(name) for name in PER_SPLIT_OR_LEAF},
         )
 
@@ -182,6 +187,7 @@ class Forest:
             gain=self.gain[splits],
             n_rows=self.n_rows[splits],
             leaf_rows=self.leaf_rows[leaves],
+            routes=None if self.routes is None else self.routes.part(int(splits.start), int(splits.stop)),
         )
 
     def to_trees(self) -> list[list[Tree | None]]:
@@ -214,6 +220,7 @@ class Forest:
             split_start=starts(self.split_start, more.split_start),
             leaf_start=starts(self.leaf_start, more.leaf_start),
             word_start=starts(self.word_start, more.word_start),
+            routes=_joined_routes([(part.routes, len(part.kind)) for part in (self, more)]),
             **arrays,
         )
 
@@ -234,13 +241,15 @@ class Forest:
             split_start=self.split_start[: n_trees + 1],
             leaf_start=self.leaf_start[: n_trees + 1],
             word_start=self.word_start[: n_splits + 1],
+            routes=None if self.routes is None else self.routes.part(0, n_splits),
             **{name: getattr(self, name)[: lengths.get(name, n_splits)] for name in PER_SPLIT_OR_LEAF},
         )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Give the forest as a dictionary of plain arrays, for the model file."""
         shape = np.array([self.n_labels, self.order, self.n_rounds], dtype=np.int64)
-        return {"shape": shape, **dict(self._array_items())}
+        routes = {} if self.routes is None else {name: getattr(self.routes, name) for name in ROUTE_DTYPES}
+        return {"shape": shape, **dict(self._array_items()), **routes}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Forest:
@@ -253,7 +262,12 @@ class Forest:
         """
         check_forest(arrays, ARRAY_DTYPES)
         n_labels, order, n_rounds = (int(number) for number in arrays["shape"])
-        return cls(n_labels=n_labels, order=order, n_rounds=n_rounds, **{name: arrays[name] for name in ARRAY_DTYPES})
+        routes = None
+        if any(name in arrays for name in ROUTE_DTYPES):
+            check_routes(arrays, ROUTE_DTYPES)
+            routes = Routes(**{name: arrays[name] for name in ROUTE_DTYPES})
+        kept = {name: arrays[name] for name in ARRAY_DTYPES}
+        return cls(n_labels=n_labels, order=order, n_rounds=n_rounds, routes=routes, **kept)
 
     def check_layout(self, n_dense: int, n_slots: NDArray[np.int64], n_offsets: int) -> None:
         """Refuse window features that the data do not have.
@@ -272,22 +286,47 @@ class Forest:
         ModelFileError
             If a split tests a feature, or has a left set, that does not fit.
         """
-        window, n_sparse = self.kind != LAG, len(n_slots)
-        limit = np.where(self.kind == SPARSE, n_sparse * n_offsets, n_dense)
-        if np.any(window & (self.feature >= limit)):
-            split = int(np.argmax(window & (self.feature >= limit)))
+        routes = Routes.none(0) if self.routes is None else self.routes
+        tests = (
+            ("split", self.kind, self.feature, self.word_start),
+            ("surrogate", routes.surrogate_kind, routes.surrogate_feature, routes.surrogate_word_start),
+        )
+        for what, kind, feature, word_start in tests:
+            _check_tests(what, kind, feature, np.diff(word_start), n_dense, n_slots, n_offsets)
+
+
+def _check_tests(
+    what: str,
+    kind: NDArray[np.uint8],
+    feature: NDArray[np.int32],
+    n_words: NDArray[np.int64],
+    n_dense: int,
+    n_slots: NDArray[np.int64],
+    n_offsets: int,
+) -> None:
+    """Refuse splits, or surrogates, of window features that the data do not have."""
+    window, sparse, n_sparse = kind != LAG, kind == SPARSE, len(n_slots)
+    limit = np.where(sparse, n_sparse * n_offsets, n_dense)
+    if np.any(window & (feature >= limit)):
+        first = int(np.argmax(window & (feature >= limit)))
+        raise ModelFileError(
+            f"{what} {first} of the forest tests window feature {feature[first]}, but the data have only "
+            f"{limit[first]} of its kind; the forest and the features do not belong together, load the model anew"
+        )
+    if sparse.any():
+        needed = -(-n_slots[feature[sparse] % n_sparse] // 64)
+        if np.any(n_words[sparse] != np.maximum(needed, 1)):
             raise ModelFileError(
-                f"split {split} of the forest tests window feature {self.feature[split]}, but the data have only "
-                f"{limit[split]} of its kind; the forest and the features do not belong together, load the model anew"
+                f"a {what} of the forest holds a left set of another size than its sparse feature; "
+                "the forest and the features do not belong together, load the model anew"
             )
-        sparse = self.kind == SPARSE
-        if sparse.any():
-            needed = -(-n_slots[self.feature[sparse] % n_sparse] // 64)
-            if np.any(np.diff(self.word_start)[sparse] != np.maximum(needed, 1)):
-                raise ModelFileError(
-                    "a split of the forest holds a left set of another size than its sparse feature; "
-                    "the forest and the features do not belong together, load the model anew"
-                )
+
+
+def _joined_routes(parts: Sequence[tuple[Routes | None, int]]) -> Routes | None:
+    """Lay routes end to end, with the number of splits of each part; None if no part has any."""
+    if all(routes is None for routes, _ in parts):
+        return None
+    return Routes.concatenate([Routes.none(n) if routes is None else routes for routes, n in parts])
 
 
 def _has_vectors(tree: Tree | None, n_labels: int) -> bool:
@@ -310,4 +349,12 @@ ARRAY_DTYPES: dict[str, type[np.generic]] = {
     "words": np.uint64,
     "value": np.float32,
     "leaf_rows": np.int32,
+}
+ROUTE_DTYPES: dict[str, type[np.generic]] = {
+    "share": np.float32,
+    "surrogate_start": np.int64,
+    "surrogate_kind": np.uint8,
+    "surrogate_feature": np.int32,
+    "surrogate_word_start": np.int64,
+    "surrogate_words": np.uint64,
 }

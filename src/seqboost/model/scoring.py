@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
+from seqboost.model.missing import find_incomplete, route_arrays, walk_both_ways
 from seqboost.model.quick import cut_by_slots, quick_scores
 from seqboost.model.shared import add_vectors, numbered_forest, rows_at_once
 from seqboost.model.tables import QuickTables, build_tables, choose_width
@@ -19,6 +20,7 @@ from seqboost.model.traversal import (
     context_arrays,
     forest_arrays,
     layout_arrays,
+    read_only,
     row_arrays,
     traverse,
     used_sparse,
@@ -84,9 +86,51 @@ def forest_scores(
     if "context" not in forest._cache:
         forest._cache["context"] = context_arrays(forest.n_labels, forest.order)
     context = forest._cache["context"]
+    if forest.routes is None:
+        _score_complete(forest, row_arrays(forest, binned), context, method, n_threads, scores)
+        return scores
+    rows = row_arrays(forest, binned)
+    of_forest, routes = route_arrays(forest, binned.layout)
+    incomplete = np.zeros(n_rows, dtype=np.bool_)
+    find_incomplete(rows, routes, incomplete)
+    complete = np.flatnonzero(~incomplete)
+    if len(complete) == n_rows:
+        _score_complete(forest, rows, context, method, n_threads, scores)
+        return scores
+    if len(complete):
+        gathered = {name: getattr(rows, name)[complete] for name in ("address", "row_type", "padded_row")}
+        part = np.ascontiguousarray(scores[:, complete])
+        own = rows._replace(**{name: read_only(array) for name, array in gathered.items()})
+        _score_complete(forest, own, context, method, n_threads, part)
+        scores[:, complete] = part
+    max_leaves = int(np.diff(forest.leaf_start).max())
+    n_used = int(routes.feature_use.max(initial=-1)) + 1
+    rows = rows._replace(feature_use=routes.feature_use)
+
+    def walk(numbers: NDArray[np.int64]) -> None:
+        stamp, stack = np.zeros(n_used, dtype=np.int64), np.zeros((max_leaves + 1, 3), dtype=np.int32)
+        weights, order_of = np.zeros(max_leaves + 1, np.float32), np.zeros(forest.n_contexts, dtype=np.int32)
+        walk_both_ways(
+            numbers, TREES_PER_BLOCK, rows, of_forest, routes, context, stamp, stack, weights, order_of, scores
+        )
+
+    lacking = np.flatnonzero(incomplete)
+    run_tasks(walk, [(lacking[a : a + ROWS_PER_TASK],) for a in range(0, len(lacking), ROWS_PER_TASK)], n_threads)
+    return scores
+
+
+def _score_complete(
+    forest: Forest,
+    rows: RowArrays,
+    context: ContextArrays,
+    method: str,
+    n_threads: int,
+    scores: NDArray[np.float32],
+) -> None:
+    """Add the scores of rows that go one way at every split, as its left set says."""
     if forest.is_shared:
         numbered, step = numbered_forest(forest), rows_at_once(forest)
-        rows, score = row_arrays(numbered, binned), _scorer(numbered, context, method)
+        score = _scorer(numbered, context, method)
 
         def task(begin: int, end: int) -> None:
             part = {name: getattr(rows, name)[begin:end] for name in ("address", "row_type", "padded_row")}
@@ -98,13 +142,13 @@ def forest_scores(
             )
 
     else:
-        rows, score, step = row_arrays(forest, binned), _scorer(forest, context, method), ROWS_PER_TASK
+        score, step = _scorer(forest, context, method), ROWS_PER_TASK
 
         def task(begin: int, end: int) -> None:
             score(rows, (begin, end), scores)
 
+    n_rows = len(rows.address)
     run_tasks(task, [(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)], n_threads)
-    return scores
 
 
 def _scorer(

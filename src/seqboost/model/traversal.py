@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from seqboost.features import BinnedRows, FeatureLayout
     from seqboost.model.forest import Forest
 
-__all__ = ["ContextArrays", "ForestArrays", "RowArrays", "context_arrays", "forest_arrays", "row_arrays", "traverse"]
+__all__ = [
+    "ContextArrays",
+    "ForestArrays",
+    "RowArrays",
+    "context_arrays",
+    "forest_arrays",
+    "row_arrays",
+    "stamp_slots",
+    "traverse",
+]
 
 
 class RowArrays(NamedTuple):
@@ -144,7 +153,7 @@ def context_arrays(n_labels: int, order: int) -> ContextArrays:
 
 
 @jit
-def _stamp_slots(
+def stamp_slots(
     i: int,
     tick: int,
     rows: RowArrays,  # IN
@@ -190,7 +199,7 @@ def traverse(
                     order_of[c] = c
             if len(stamp):
                 tick += 1
-                _stamp_slots(i, tick, rows, stamp)
+                stamp_slots(i, tick, rows, stamp)
             for t in range(t_begin, min(t_begin + block, n_trees)):
                 k, s0, leaf0 = forest.tree_label[t], forest.split_start[t], forest.leaf_start[t]
                 node = np.int32(0) if forest.split_start[t + 1] > s0 else np.int32(-1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from seqboost.exceptions import ModelFileError
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
-__all__ = ["check_forest"]
+__all__ = ["check_forest", "check_routes"]
 
 DENSE_WORDS = 4  # a dense code is one byte: 256 bits
 MAX_CONTEXTS = 2**31 - 1
@@ -34,14 +34,7 @@ def check_forest(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None
     ModelFileError
         At the first array that does not make sense.
     """
-    expected_dtypes: dict[str, type[np.generic]] = {"shape": np.int64, **dtypes}
-    for name, dtype in expected_dtypes.items():
-        array = arrays.get(name)
-        if not isinstance(array, np.ndarray):
-            raise _error(f"the array {name!r} is missing")
-        if array.dtype != np.dtype(dtype) or array.ndim != (2 if name == "value" and array.ndim == 2 else 1):
-            expected = f"one dimension of {np.dtype(dtype)}"
-            raise _error(f"the array {name!r} has {array.ndim} dimension(s) of {array.dtype}, expected {expected}")
+    _check_dtypes(arrays, {"shape": np.int64, **dtypes})
     _require(len(arrays["shape"]) == 3, "the shape does not hold three numbers")
     n_labels, order, n_rounds = (int(number) for number in arrays["shape"])
     possible = 1 <= n_labels <= MAX_CONTEXTS and 0 <= order <= 31 and n_rounds >= 0
@@ -51,6 +44,44 @@ def check_forest(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None
     _check_left_sets(arrays, n_labels, order)
     _check_topology(arrays)
     _require(bool(np.isfinite(arrays["value"]).all()), "a leaf's value is not finite")
+
+
+def _check_dtypes(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None:
+    """Check that arrays are there and of the right type."""
+    for name, dtype in dtypes.items():
+        array = arrays.get(name)
+        if not isinstance(array, np.ndarray):
+            raise _error(f"the array {name!r} is missing")
+        if array.dtype != np.dtype(dtype) or array.ndim != (2 if name == "value" and array.ndim == 2 else 1):
+            expected = f"one dimension of {np.dtype(dtype)}"
+            raise _error(f"the array {name!r} has {array.ndim} dimension(s) of {array.dtype}, expected {expected}")
+
+
+def check_routes(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None:
+    """Check the arrays that tell where a forest sends rows with missing values; the others have been checked.
+
+    Raises
+    ------
+    ModelFileError
+        At the first array that does not make sense.
+    """
+    _check_dtypes(arrays, dtypes)
+    kind, share, n_splits = arrays["kind"], arrays["share"], len(arrays["kind"])
+    _require(len(share) == n_splits, "'share' does not have one entry for each split")
+    _require(bool(np.all((share >= 0) & (share < 1))), "a share does not lie between 0 and 1")
+    n_surrogates = len(arrays["surrogate_kind"])
+    _require(len(arrays["surrogate_feature"]) == n_surrogates, "'surrogate_feature' does not have an entry for each")
+    _check_starts(arrays["surrogate_start"], "surrogate_start", n_splits, n_surrogates)
+    _check_starts(arrays["surrogate_word_start"], "surrogate_word_start", n_surrogates, len(arrays["surrogate_words"]))
+    of_kind, n_words = arrays["surrogate_kind"], np.diff(arrays["surrogate_word_start"])
+    detour = (share > 0) | (np.diff(arrays["surrogate_start"]) > 0)
+    _require(not bool(np.any(detour & (kind == LAG))), "a lag split has a share or surrogates")
+    _require(bool(np.isin(of_kind, (DENSE, SPARSE)).all()), "a surrogate is of an unknown kind")
+    _require(bool((arrays["surrogate_feature"] >= 0).all()), "a surrogate tests a feature of negative number")
+    _require(
+        bool(np.all(n_words[of_kind == DENSE] == DENSE_WORDS)), "a dense surrogate's left set is of the wrong size"
+    )
+    _require(bool(np.all(n_words[of_kind == SPARSE] >= 1)), "a sparse surrogate's left set is empty")
 
 
 def _check_extent(arrays: Arrays, n_labels: int, n_rounds: int) -> None:

@@ -5,11 +5,15 @@ from seqboost.trees.growing import Partition, TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE, Policies
 from seqboost.trees.riders import RiderPartition
+from seqboost.trees.routes import Routes
 from seqboost.trees.samples import Fitted, LabelSampleGrower, SharedSampleGrower
 from seqboost.trees.shared_growing import SharedGrower
+from seqboost.trees.shared_missing import shared_grower
 from seqboost.trees.shared_partition import SharedPartition
 from seqboost.trees.space import Space, context_space
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
+from seqboost.trees.weighted_growing import label_grower
+from seqboost.trees.weighted_partition import WeightedPartition
 
 __all__ = [
     "DENSE",
@@ -25,6 +29,7 @@ __all__ = [
     "Partition",
     "Policies",
     "RiderPartition",
+    "Routes",
     "SharedGrower",
     "SharedPartition",
     "SharedSampleGrower",
@@ -32,5 +37,8 @@ __all__ = [
     "SparseColumns",
     "Tree",
     "TreeGrower",
+    "WeightedPartition",
     "context_space",
+    "label_grower",
+    "shared_grower",
 ]

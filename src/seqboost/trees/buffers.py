@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class Leaves(NamedTuple):
     state: NDArray[np.int64]  # (max_leaves, N_STATE) segment, positions, depth, slot, sums
     mask: NDArray[np.int32]  # (max_leaves, n_extended) −1: the leaf holds this context
     type_rows: NDArray[np.int64]  # (max_leaves, order + 1) fitted positions of each type
-    contexts: NDArray[np.int64]  # (n_slots, 2, n_extended) by slot: sums of gradient and curvature per context
+    contexts: NDArray[Any]  # (n_slots, 2, n_extended) by slot: sums of gradient and curvature per context
     histogram: NDArray[np.int64]  # (n_slots, 2 * n_cells) by slot, as many as leaves
     rule: NDArray[np.float64]  # (max_leaves, 5) SplitRule; gain < 0: no split
     progress: NDArray[np.int64]  # (N_PROGRESS,) how far the tree has grown

@@ -47,6 +47,7 @@ class Scales(NamedTuple):
     gradient: float  # 2^a
     curvature: float  # 2^b
     count_bits: int  # s: curvature cells hold H·2^s + n
+    unit: int = 1  # what one position of full weight adds to n
 
 
 class Planes(NamedTuple):

@@ -42,8 +42,9 @@ from seqboost.trees.leftsets import left_values
 from seqboost.trees.space import Space
 from seqboost.trees.splitting import best_split
 from seqboost.trees.tree import DENSE, LAG
+from seqboost.trees.weighted_buffers import WeightedScratch
 
-__all__ = ["grow_tree"]
+__all__ = ["best_leaf", "draw_features", "draw_pool", "grow_tree", "record_split"]
 
 ROWS_AT_ONCE = 128
 
@@ -62,7 +63,7 @@ def _next_random(
 
 
 @inner
-def _draw_pool(scratch: Scratch, n_pool: int) -> None:
+def draw_pool(scratch: Scratch | WeightedScratch, n_pool: int) -> None:
     """Draw the window features that the nodes of a tree draw theirs from."""
     pool = scratch.pool
     for f in range(pool.size):
@@ -74,7 +75,7 @@ def _draw_pool(scratch: Scratch, n_pool: int) -> None:
 
 
 @inner
-def _draw_features(scratch: Scratch, n_drawn: int, n_pool: int) -> None:
+def draw_features(scratch: Scratch | WeightedScratch, n_drawn: int, n_pool: int) -> None:
     """Draw the window features that the next node may use (without replacement)."""
     drawn, shuffled = scratch.drawn, scratch.shuffled
     n = min(n_pool, drawn.size)
@@ -121,7 +122,7 @@ def _find(
     stored[0] = -1.0
     if state[leaf, DEPTH] >= limits.max_depth:
         return
-    _draw_features(scratch, limits.n_drawn_features, limits.n_tree_features)
+    draw_features(scratch, limits.n_drawn_features, limits.n_tree_features)
     rule = best_split(
         dense, sparse, space, limits, scales, _node(state, leaf, limits, scales), leaves.histogram[slot],
         leaves.contexts[slot], leaves.mask[leaf], leaves.type_rows[leaf], scratch.drawn, scratch.ranks,
@@ -131,7 +132,7 @@ def _find(
 
 
 @inlined
-def _best_leaf(
+def best_leaf(
     rule: NDArray[np.float64],  # IN (max_leaves, 5)
     n_leaves: int,  # IN
 ) -> int:
@@ -145,7 +146,7 @@ def _best_leaf(
 
 
 @inlined
-def _record(
+def record_split(
     splits: Splits,
     number: int,
     leaf: int,
@@ -241,7 +242,7 @@ def grow_tree(
     """Grow a tree, or go on growing it; return False when the segments must be made longer before it can go on."""
     state, progress = leaves.state, leaves.progress
     if progress[N_LEAVES] == 0:
-        _draw_pool(scratch, limits.n_tree_features)
+        draw_pool(scratch, limits.n_tree_features)
         _plant(dense, sparse, space, scales, planes, cells, sizes, segments, leaves, splits)
     while True:
         for q in range(NEWEST, NEWEST + 2):
@@ -250,7 +251,7 @@ def grow_tree(
                 _find(dense, sparse, space, limits, scales, leaves, newest, scratch)
                 progress[q] = -1
         other = progress[N_LEAVES]
-        leaf = _best_leaf(leaves.rule, other)
+        leaf = best_leaf(leaves.rule, other)
         if leaf < 0 or other == limits.max_leaf_nodes:
             return True
         r = leaves.rule[leaf]
@@ -269,7 +270,7 @@ def grow_tree(
             feature = int64(dense.feature[rule.feature])
         if rule.kind == LAG:
             feature = rule.feature + 1
-        _record(splits, other - 1, leaf, other, rule, feature, scratch.left, n_values, state[leaf, FITTED])
+        record_split(splits, other - 1, leaf, other, rule, feature, scratch.left, n_values, state[leaf, FITTED])
         is_last = other + 1 == limits.max_leaf_nodes
         n_fitted = state[leaf, FITTED]
         if rule.kind == LAG:

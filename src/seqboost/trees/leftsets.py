@@ -49,7 +49,7 @@ def left_values(
         n_cells = int64(sparse.slot_start[s + 1]) - first
         n_values = n_cells
         start = dense.cell_start[dense.feature.size] + o * int64(sparse.slot_start[n_sparse]) + first
-        min_rows = int64(MIN_ROWS_OF_WIDE_CATEGORY)
+        min_rows = MIN_ROWS_OF_WIDE_CATEGORY * int64(scales.unit)
         rank = int64(sparse.absent_rank[s]) if sparse.kind[s] == 0 else rank
     for v in range(n_values):
         left[v] = False

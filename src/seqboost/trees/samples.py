@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +24,12 @@ from seqboost.trees.growing import Partition, TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.riders import MAX_ROUTED_LEAVES, RiderPartition, Router
 from seqboost.trees.shared_growing import SharedGrower
+from seqboost.trees.shared_missing import WeightedSharedGrower
 from seqboost.trees.shared_partition import SharedPartition
 from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
+from seqboost.trees.weighted_growing import WeightedGrower
+from seqboost.trees.weighted_partition import WeightedPartition
 
 __all__ = ["Fitted", "LabelSampleGrower", "SampleColumns", "SharedSampleGrower", "gather_cells"]
 
@@ -156,9 +160,12 @@ class SampleColumns:
 class _Carrier:
     """Which rows a growing tree takes along: what both kinds of trees share."""
 
-    def __init__(self, dense: DenseColumns, sparse: SparseColumns, space: Space, max_leaf_nodes: int) -> None:
+    def __init__(
+        self, dense: DenseColumns, sparse: SparseColumns, space: Space, max_leaf_nodes: int, *, one_way: bool
+    ) -> None:
         self.columns, self.router = SampleColumns(dense, sparse, space), Router(dense, space)
-        self.routes = sparse.kind.size == 0 and max_leaf_nodes <= MAX_ROUTED_LEAVES
+        # Rows that go both ways, or as surrogates say, ride along.
+        self.routes = one_way and sparse.kind.size == 0 and max_leaf_nodes <= MAX_ROUTED_LEAVES
 
     def divided(self, fitted: Fitted) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the rows that the growing tree takes along, and those that are sent down the finished one."""
@@ -171,12 +178,13 @@ class LabelSampleGrower(_Carrier):
 
     Parameters
     ----------
-    grower : TreeGrower
+    grower : TreeGrower or WeightedGrower
         Grows trees on all rows; its buffers are used.
     """
 
-    def __init__(self, grower: TreeGrower) -> None:
-        super().__init__(grower.dense, grower.sparse, grower.space, grower.limits.max_leaf_nodes)
+    def __init__(self, grower: TreeGrower | WeightedGrower) -> None:
+        one_way = isinstance(grower, TreeGrower)
+        super().__init__(grower.dense, grower.sparse, grower.space, grower.limits.max_leaf_nodes, one_way=one_way)
         self.grower, self._gathered = grower, copy.copy(grower)
 
     def grow(
@@ -186,7 +194,7 @@ class LabelSampleGrower(_Carrier):
         fitted: Fitted,
         leaf_value: LeafValue,
         seed: int = 0,
-    ) -> tuple[Tree, tuple[Partition | RiderPartition, ...]]:
+    ) -> tuple[Tree, tuple[Partition | RiderPartition | WeightedPartition, ...]]:
         """Grow a tree for one label from derivatives (n_rows, n_contexts); return it and the leaves of all rows."""
         if fitted.is_whole:
             tree, partition = self.grower.grow(gradient, hessian, fitted.rows, fitted.n_fitted, leaf_value, seed)
@@ -198,7 +206,7 @@ class LabelSampleGrower(_Carrier):
         numbers = np.arange(carried.size, dtype=np.int32)
         tree, partition = grower.grow(gradient, hessian, numbers, fitted.n_fitted, leaf_value, seed)
         _renumber(carried, partition.rows)
-        own = Partition(self.grower.space, partition.rows, partition.start, partition.size, partition.mask)
+        own = replace(partition, space=self.grower.space)
         return tree, (own, self.router.route(tree, others)) if others.size else (own,)
 
 
@@ -212,7 +220,8 @@ class SharedSampleGrower(_Carrier):
     """
 
     def __init__(self, grower: SharedGrower) -> None:
-        super().__init__(grower.dense, grower.sparse, grower.space, grower.limits.max_leaf_nodes)
+        one_way = not isinstance(grower, WeightedSharedGrower)
+        super().__init__(grower.dense, grower.sparse, grower.space, grower.limits.max_leaf_nodes, one_way=one_way)
         self.grower, self._gathered = grower, copy.copy(grower)
         self._gathered.buffers = copy.copy(grower.buffers)
 
@@ -223,7 +232,7 @@ class SharedSampleGrower(_Carrier):
         fitted: Fitted,
         leaf_value: LeafValue,
         seed: int = 0,
-    ) -> tuple[Tree, SharedPartition]:
+    ) -> tuple[Tree, SharedPartition | WeightedPartition]:
         """Grow a tree from derivatives (n_labels, n_rows, n_contexts); return it and the leaves of all rows."""
         if fitted.is_whole:
             return self.grower.grow(gradient, hessian, fitted.rows, fitted.n_fitted, leaf_value, seed)
@@ -235,6 +244,9 @@ class SharedSampleGrower(_Carrier):
         new_gradient, new_hessian = self.columns.derivatives(gradient, hessian, fitted, n)
         numbers = np.arange(n, dtype=np.int32)
         tree, partition = grower.grow(new_gradient, new_hessian, numbers, fitted.n_fitted, leaf_value, seed)
+        if isinstance(partition, WeightedPartition):
+            _renumber(carried, partition.rows)
+            return tree, replace(partition, space=self.grower.space)
         leaf_of = np.empty((fitted.rows.size, partition.leaf_of.shape[1]), dtype=np.uint16)
         _scatter_leaves(carried, partition.leaf_of, leaf_of)
         if others.size:

@@ -126,5 +126,6 @@ def _new_scratch(n_ordered: int, max_line: int, n_lag_labels: int, n_deciding: i
         absent=np.empty(2 * n_deciding, dtype=np.int32),
         lag_sums=np.empty((n_lag_labels, 2 * n_deciding), dtype=np.int32),
         lag_counts=np.empty(n_lag_labels, dtype=np.int32),
-        present=np.empty((n_lag_labels, order + 1), dtype=np.int64),
+        contexts=np.empty((n_lag_labels, order + 1), dtype=np.int64),
+        present=np.empty(2 * n_deciding, dtype=np.int32),
     )

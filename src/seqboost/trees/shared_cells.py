@@ -34,6 +34,7 @@ __all__ = [
     "draw_labels",
     "label_cells",
     "set_zero",
+    "subtract_from",
     "sum_contexts",
     "sum_row_contexts",
     "sum_rows",
@@ -203,6 +204,17 @@ def copy_to(
     """Write one vector over another; numba's own ``copy[:] = vector`` takes seconds to compile."""
     for w in range(copy.size):
         copy[w] = vector[w]
+
+
+@inner_slicing
+def subtract_from(
+    vector: NDArray[np.int32],  # IN (2 * n_labels,)
+    part: NDArray[np.int32],  # IN (2 * n_labels,)
+    rest: NDArray[np.int32],  # OUT (2 * n_labels,)
+) -> None:
+    """Write what a part leaves of a vector."""
+    for w in range(rest.size):
+        rest[w] = vector[w] - part[w]
 
 
 @inner_slicing

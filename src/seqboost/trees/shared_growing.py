@@ -28,14 +28,16 @@ from numpy.typing import NDArray
 from seqboost._jit import jit, run_tasks
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.missing import Policies
 from seqboost.trees.shared_buffers import MAX_DECIDING, Buffers
 from seqboost.trees.shared_cells import Units, label_cells, sum_contexts, sum_row_contexts, sum_rows
 from seqboost.trees.shared_partition import SharedPartition, divide_rows, find_leaves, keep_rows, sum_leaves
 from seqboost.trees.shared_search import Pair, search
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, LAG, Tree
+from seqboost.trees.weighted_partition import WeightedPartition
 
-__all__ = ["SharedGrower"]
+__all__ = ["Growth", "Leaf", "SharedGrower", "parts_of"]
 
 WORTH_A_THREAD = 100_000  # additions; fewer are done before another thread has woken
 CONTEXTS_PER_TASK = 8
@@ -76,6 +78,7 @@ class SharedGrower:
         max_deciding: int = MAX_DECIDING,
     ) -> None:
         self.dense, self.sparse, self.space, self.limits, self.n_threads = dense, sparse, space, limits, n_threads
+        self.policies = Policies(np.zeros(dense.feature.size, np.uint8), np.zeros(sparse.kind.size, np.uint8))
         self.n_deciding = min(space.n_labels, max_deciding)
         self.buffers = Buffers(dense, sparse, space, limits, self.n_deciding, n_threads)
 
@@ -87,7 +90,7 @@ class SharedGrower:
         n_fitted: int,
         leaf_value: LeafValue,
         seed: int = 0,
-    ) -> tuple[Tree, SharedPartition]:
+    ) -> tuple[Tree, SharedPartition | WeightedPartition]:
         """Grow a tree for all labels.
 
         Parameters
@@ -108,19 +111,24 @@ class SharedGrower:
         tree : Tree
             Its ``value`` has shape (n_leaves, n_labels).
         partition : SharedPartition
+            Of a grower with policies for missing values, a WeightedPartition.
         """
         lam, buffers = self.limits.l2_regularization, self.buffers
         units, labels = label_cells(gradient, hessian, rows, n_fitted, lam, buffers.cells, self.n_threads, seed)
         buffers.random[0] = seed
         buffers.pool = _pool(buffers.shuffled.size, self.limits.n_tree_features, seed)
-        growth = _Growth(self, units, rows, n_fitted)
+        growth = self._growth(units, rows, n_fitted)
         growth.run()
         sums = growth.fixed_sums() if len(labels) == len(gradient) else growth.sums(gradient, hessian)
         return growth.tree(leaf_value(*sums)), growth.partition()
 
+    def _growth(self, units: Units, rows: NDArray[np.int32], n_fitted: int) -> Growth:
+        """Begin a tree."""
+        return Growth(self, units, rows, n_fitted)
+
 
 @dataclass(eq=False)
-class _Leaf:
+class Leaf:
     """A leaf that may still be split; the left child of a split keeps its parent's number."""
 
     number: int
@@ -144,7 +152,7 @@ class _Leaf:
         return self.start, self.start + self.fitted, self.start + self.size
 
 
-class _Growth:
+class Growth:
     """One tree while it grows."""
 
     def __init__(self, grower: SharedGrower, units: Units, rows: NDArray[np.int32], n_fitted: int) -> None:
@@ -155,7 +163,7 @@ class _Growth:
         self.splits: dict[str, list[Any]] = {
             name: [] for name in ("kind", "feature", "words", "left", "right", "gain", "n_rows")
         }
-        root = _Leaf(
+        root = Leaf(
             0, 0, 0, rows.size, n_fitted, np.ones(self.space.type_of.size, dtype=np.bool_), self._types(0, n_fitted),
             np.zeros(2 * grower.n_deciding, dtype=np.int32),
         )  # fmt: skip
@@ -175,13 +183,13 @@ class _Growth:
                 break
             self._split(leaf)
 
-    def _split(self, leaf: _Leaf) -> None:
+    def _split(self, leaf: Leaf) -> None:
         """Turn a leaf into its left child, and add its right child."""
         is_last = len(self.leaves) + 1 == self.grower.limits.max_leaf_nodes
         if leaf.slot < 0 and not is_last:
             self._measure_again(leaf)
         number = self._record(leaf)
-        other = _Leaf(len(self.leaves), leaf.depth + 1, 0, 0, 0, leaf.mask, leaf.type_rows, leaf.total, number)
+        other = Leaf(len(self.leaves), leaf.depth + 1, 0, 0, 0, leaf.mask, leaf.type_rows, leaf.total, number)
         leaf.depth, leaf.above, leaf.gain = leaf.depth + 1, number, -1.0
         self.leaves.append(other)
         divide = self._divide_contexts if leaf.kind == LAG else self._divide_rows
@@ -194,7 +202,7 @@ class _Growth:
         if not is_last:
             self._search(small, large, removed, [leaf, other], same_rows=leaf.kind == LAG)
 
-    def _record(self, leaf: _Leaf) -> int:
+    def _record(self, leaf: Leaf) -> int:
         """Write the split of a leaf into the tree; return its number."""
         splits, number, other = self.splits, len(self.splits["kind"]), len(self.leaves)
         if leaf.above >= 0:
@@ -223,7 +231,7 @@ class _Growth:
             splits[name].append(value)
         return number
 
-    def _divide_rows(self, leaf: _Leaf, other: _Leaf) -> tuple[_Leaf, _Leaf, NDArray[np.int32]]:
+    def _divide_rows(self, leaf: Leaf, other: Leaf) -> tuple[Leaf, Leaf, NDArray[np.int32]]:
         """Divide the positions of ``leaf``; return the small and the large child."""
         grower, buffers = self.grower, self.buffers
         n, n_fitted = leaf.size, leaf.fitted
@@ -236,7 +244,7 @@ class _Growth:
         large.type_rows = large.type_rows - small.type_rows
         return small, large, NO_ROWS
 
-    def _divide_contexts(self, leaf: _Leaf, other: _Leaf) -> tuple[_Leaf, _Leaf, NDArray[np.int32]]:
+    def _divide_contexts(self, leaf: Leaf, other: Leaf) -> tuple[Leaf, Leaf, NDArray[np.int32]]:
         """Divide the contexts of ``leaf``; return both children, and the rows that the large one does not hold."""
         space, (first, fitted, last) = self.space, leaf.span
         goes_left = leaf.left[space.lag_label[leaf.feature]]
@@ -255,7 +263,7 @@ class _Growth:
             child.type_rows = np.where(has, child.type_rows, 0)
         return small, large, removed
 
-    def _has_types(self, leaf: _Leaf) -> NDArray[np.bool_]:
+    def _has_types(self, leaf: Leaf) -> NDArray[np.bool_]:
         """Tell which types of rows have a context in a leaf."""
         has = np.zeros(self.space.base.size, dtype=np.bool_)
         has[self.space.type_of[leaf.mask]] = True
@@ -268,11 +276,11 @@ class _Growth:
         rows = self.buffers.rows[start : start + fitted]
         return np.bincount(self.space.row_type[rows], minlength=self.space.base.size).astype(np.int64)
 
-    def _vectors(self, leaf: _Leaf) -> tuple[NDArray[np.int32], bool]:
+    def _vectors(self, leaf: Leaf) -> tuple[NDArray[np.int32], bool]:
         """Return where the sums of rows over a leaf's contexts stand, and whether by row."""
         return (self.buffers.vectors, True) if leaf.mask.all() else (self.buffers.node_vectors, False)
 
-    def _total(self, leaf: _Leaf) -> NDArray[np.int32]:
+    def _total(self, leaf: Leaf) -> NDArray[np.int32]:
         """Sum a leaf's rows over its contexts, each row and all together."""
         vectors, by_row = self._vectors(leaf)
         if not by_row:
@@ -281,15 +289,15 @@ class _Growth:
         sum_rows(vectors, self.buffers.rows, leaf.start, leaf.start + leaf.fitted, by_row, total)
         return total
 
-    def _sum_row_contexts(self, leaf: _Leaf, vectors: NDArray[np.int32], *, by_row: bool) -> None:
+    def _sum_row_contexts(self, leaf: Leaf, vectors: NDArray[np.int32], *, by_row: bool) -> None:
         first, last, _ = leaf.span
 
         def task(a: int, b: int) -> None:
             sum_row_contexts(self.buffers.cells, leaf.mask, self.space, self.buffers.rows, a, b, by_row, first, vectors)
 
-        self._run(task, _parts(first, last, ROWS_PER_TASK), leaf.fitted * leaf.mask.size)
+        self._run(task, parts_of(first, last, ROWS_PER_TASK), leaf.fitted * leaf.mask.size)
 
-    def _sum_contexts(self, leaf: _Leaf) -> None:
+    def _sum_contexts(self, leaf: Leaf) -> None:
         buffers, (first, last, _) = self.buffers, leaf.span
         sums = buffers.sums.contexts[leaf.slot]
 
@@ -297,26 +305,26 @@ class _Growth:
             sum_contexts(buffers.cells, leaf.mask, self.space, buffers.rows, first, last, (a, b), sums)
 
         n_contexts = int(self.space.n_contexts_of[-1])
-        self._run(task, _parts(0, n_contexts, CONTEXTS_PER_TASK), leaf.fitted * leaf.mask.size)
+        self._run(task, parts_of(0, n_contexts, CONTEXTS_PER_TASK), leaf.fitted * leaf.mask.size)
 
     def _run(self, task: Callable[..., None], parts: list[tuple[Any, ...]], n_vectors: int) -> None:
         """Run tasks, on threads if they add so many vectors that it is worth while."""
         is_worth = n_vectors * 2 * self.grower.n_deciding > WORTH_A_THREAD
         run_tasks(task, parts, self.grower.n_threads if is_worth else 1)
 
-    def _take_slot(self, leaf: _Leaf, *kept: _Leaf | None) -> None:
+    def _take_slot(self, leaf: Leaf, *kept: Leaf | None) -> None:
         """Give a leaf a slot, if need be that of the leaf with the smallest gain."""
         if not self.free:
             others = [other for other in self.leaves if other.slot >= 0 and other is not leaf and other not in kept]
             self._give_up(min(others, key=lambda other: other.gain))
         leaf.slot = self.free.pop()
 
-    def _give_up(self, leaf: _Leaf) -> None:
+    def _give_up(self, leaf: Leaf) -> None:
         if leaf.slot >= 0:
             self.free.append(leaf.slot)
             leaf.slot = -1
 
-    def _measure_again(self, leaf: _Leaf) -> None:
+    def _measure_again(self, leaf: Leaf) -> None:
         """Make the histogram and the sums per context of a leaf that gave them up."""
         self._total(leaf)
         self._take_slot(leaf)
@@ -326,10 +334,10 @@ class _Growth:
 
     def _search(
         self,
-        small: _Leaf,
-        large: _Leaf | None,
+        small: Leaf,
+        large: Leaf | None,
         removed: NDArray[np.int32],
-        in_order: list[_Leaf],
+        in_order: list[Leaf],
         *,
         same_rows: bool = False,
     ) -> None:
@@ -361,8 +369,8 @@ class _Growth:
 
     def _pair(
         self,
-        small: _Leaf,
-        large: _Leaf | None,
+        small: Leaf,
+        large: Leaf | None,
         removed: NDArray[np.int32],
         searched: tuple[bool, bool],
         *,
@@ -383,6 +391,7 @@ class _Growth:
             type_rows=np.array([small.type_rows, other.type_rows]),
             removed=removed,
             drawn=self.buffers.drawn,
+            unit=1,
         )
 
     def _run_search(self, pair: Pair) -> None:
@@ -394,7 +403,7 @@ class _Growth:
             scratch = buffers.scratch.get()
             try:
                 search(
-                    grower.dense, grower.sparse, self.space, grower.limits, self.units, buffers.blocks,
+                    grower.dense, grower.sparse, grower.policies, self.space, grower.limits, self.units, buffers.blocks,
                     (number, first, last), pair, buffers.rows, vectors, buffers.sums, scratch, buffers.finds,
                 )  # fmt: skip
             finally:
@@ -403,7 +412,7 @@ class _Growth:
         n_vectors = (pair.last - pair.first) * grower.dense.feature.size + 8 * buffers.sums.counts.shape[1]
         self._run(task, buffers.tasks, n_vectors)
 
-    def _keep_best(self, leaf: _Leaf, q: int) -> None:
+    def _keep_best(self, leaf: Leaf, q: int) -> None:
         """Keep the first of the best splits that the tasks found; a leaf without any needs no histogram."""
         finds = self.buffers.finds
         if len(self.buffers.tasks):
@@ -430,7 +439,7 @@ class _Growth:
         def task(a: int, b: int) -> None:
             sum_leaves(self.space, self.buffers.rows, start, fitted, mask, gradient, hessian, (a, b), sums)
 
-        run_tasks(task, _parts(0, len(gradient), LABELS_PER_TASK), self.grower.n_threads)
+        run_tasks(task, parts_of(0, len(gradient), LABELS_PER_TASK), self.grower.n_threads)
         return sums[0], sums[1]
 
     def tree(self, value: NDArray[np.float64]) -> Tree:
@@ -450,7 +459,7 @@ class _Growth:
             leaf_rows=np.array([leaf.fitted for leaf in self.leaves], dtype=np.int32),
         )
 
-    def partition(self) -> SharedPartition:
+    def partition(self) -> SharedPartition | WeightedPartition:
         """Return the leaf of every position and context."""
         n_rows, n_contexts, _ = self.buffers.cells.shape
         leaf_of = np.empty((n_rows, n_contexts), dtype=np.uint16)
@@ -460,7 +469,8 @@ class _Growth:
         return SharedPartition(leaf_of)
 
 
-def _parts(first: int, last: int, size: int) -> list[tuple[int, int]]:
+def parts_of(first: int, last: int, size: int) -> list[tuple[int, int]]:
+    """Divide a stretch into parts of a size."""
     return [(a, min(a + size, last)) for a in range(first, last, size)]
 
 

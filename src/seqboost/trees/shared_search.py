@@ -16,8 +16,9 @@ from seqboost._jit import inner_slicing, jit
 from seqboost.trees.criterion import BOUNDARY_LEFT, FROM_TOP, MISSING_LEFT, Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
+from seqboost.trees.missing import DIRECTION, Policies
 from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY
-from seqboost.trees.shared_cells import Units, set_zero
+from seqboost.trees.shared_cells import Units, set_zero, subtract_from
 from seqboost.trees.shared_histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT, add_rows, remove_rows, subtract_child
 from seqboost.trees.shared_ordering import order_vectors
 from seqboost.trees.shared_splitting import (
@@ -36,7 +37,7 @@ from seqboost.trees.shared_splitting import (
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
-__all__ = ["Finds", "Pair", "Sums", "search"]
+__all__ = ["Finds", "Pair", "Sums", "search", "search_block"]
 
 SMALLEST_GAIN = 1e-12
 
@@ -65,6 +66,7 @@ class Pair(NamedTuple):
     type_rows: NDArray[np.int64]  # (2, order + 1) fitted positions by type
     removed: NDArray[np.int32]  # rows of the parent that the large one does not hold, if contexts were divided
     drawn: NDArray[np.bool_]  # (2, n_window_features) features that each may use
+    unit: int  # what one position of full weight counts
 
 
 class Finds(NamedTuple):
@@ -80,6 +82,7 @@ class Finds(NamedTuple):
 def search(
     dense: DenseColumns,
     sparse: SparseColumns,
+    policies: Policies,
     space: Space,
     limits: Limits,
     units: Units,
@@ -112,13 +115,16 @@ def search(
                     remove_rows(dense, sparse, block, pair.removed, sums.counts[large])
         for q in range(2):
             if pair.searched[q]:
-                _search_block(dense, sparse, space, limits, units, block, pair, q, sums, scratch, finds, number)
+                search_block(
+                    dense, sparse, policies, space, limits, units, block, pair, q, sums, scratch, finds, number
+                )  # fmt: skip
 
 
 @inner_slicing
-def _search_block(
+def search_block(
     dense: DenseColumns,
     sparse: SparseColumns,
+    policies: Policies,
     space: Space,
     limits: Limits,
     units: Units,
@@ -130,12 +136,15 @@ def _search_block(
     finds: Finds,  # OUT
     number: int,  # IN of the task
 ) -> None:
-    """Find the best split of one node among the features of a block."""
+    """Find the best split of one node among the features of a block.
+
+    With a policy for missing values, a feature is searched in the node of those rows that have it.
+    """
     slot, lam, alone = pair.slot[q], limits.l2_regularization, limits.one_against_rest
-    node = VectorNode(pair.total[q], int64(pair.n[q]), node_gain(pair.total[q], units))
+    whole = VectorNode(pair.total[q], int64(pair.n[q]), node_gain(pair.total[q], units))
     n_sparse, n_dense, kind = sparse.kind.size, dense.feature.size, block[SORT]
     cells, counts = sums.cells[slot], sums.counts[slot]
-    if kind != LAG and node.n < 2 * limits.min_samples_leaf:
+    if kind != LAG and whole.n < 2 * limits.min_samples_leaf:
         return
     for f in range(block[FIRST], block[LAST]):
         feature, start, n_cells = int64(f), int64(0), int64(0)
@@ -150,11 +159,21 @@ def _search_block(
                 continue
             start = block[FIRST_CELL] + sparse.slot_start[f] - sparse.slot_start[block[FIRST]]
             n_cells = int64(sparse.slot_start[f + 1]) - int64(sparse.slot_start[f])
-            ordered, min_count = sparse.kind[f] != 0, int64(MIN_ROWS_OF_WIDE_CATEGORY)
+            ordered, min_count = sparse.kind[f] != 0, int64(MIN_ROWS_OF_WIDE_CATEGORY) * int64(pair.unit)
         else:
             sum_labels(sums.contexts[slot], pair.mask[q], space, f, scratch)
             cells, counts, n_cells = scratch.lag_sums, scratch.lag_counts, int64(space.n_labels) + 1
         missing = start + n_cells - 2
+        node, n_missing = whole, int64(0)
+        if kind == DENSE:
+            has_policy = policies.dense[f] != DIRECTION
+        else:
+            has_policy = kind == SPARSE and ordered and policies.sparse[f] != DIRECTION
+        if has_policy and counts[missing] > 0:
+            n_missing = int64(counts[missing])
+            subtract_from(whole.total, cells[missing], scratch.present)
+            node = VectorNode(scratch.present, whole.n - n_missing, node_gain(scratch.present, units))
+            counts[missing] = 0
         # The line, and how often it is scanned.
         if ordered:
             n = order_vectors(cells, counts, start, n_cells, min_count, node.total, units, lam, scratch.axes)
@@ -200,6 +219,10 @@ def _search_block(
                     left[n_cells - 2] = (best_flags & MISSING_LEFT) != 0
                     left[n_cells - 1] = (best_flags & BOUNDARY_LEFT) != 0
                 _complete(counts, start, n_cells, node.n, ordered, left)
+            elif has_policy:
+                _send_missing(counts, start, n_cells, node.n, left)
+        if n_missing > 0:
+            counts[missing] = n_missing
 
 
 @inner_slicing
@@ -234,6 +257,21 @@ def _write_below(
     last = absent_rank - 1 if line[cut] == ABSENT else line[cut]
     for v in range(n_values):
         left[v] = (v <= last) != low_has_absent
+
+
+@inner_slicing
+def _send_missing(
+    counts: NDArray[np.int32],  # IN (n_cells,)
+    start: int,  # IN first cell of the feature
+    n_slots: int,  # IN
+    n: int,  # IN fitted positions that have a value
+    left: NDArray[np.bool_],  # IN/OUT (max_values,)
+) -> None:
+    """Send the slot of missing values, the last but one, with the larger side."""
+    n_left = int64(0)
+    for v in range(n_slots):
+        n_left += counts[start + v] if left[v] else 0
+    left[n_slots - 2] = 2 * n_left > n
 
 
 @inner_slicing

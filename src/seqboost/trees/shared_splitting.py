@@ -65,7 +65,8 @@ class Scratch(NamedTuple):
     absent: NDArray[np.int32]  # (2 * n_labels,) sums of the positions without a slot
     lag_sums: NDArray[np.int32]  # (n_labels + 1, 2 * n_labels) sums of the labels at a lag
     lag_counts: NDArray[np.int32]  # (n_labels + 1,) contexts of each label
-    present: NDArray[np.int64]  # (n_labels + 1, order + 1) contexts of each label and type
+    contexts: NDArray[np.int64]  # (n_labels + 1, order + 1) contexts of each label and type
+    present: NDArray[np.int32]  # (2 * n_labels,) sums of the positions that have the feature
 
 
 @reassociating
@@ -245,20 +246,20 @@ def sum_labels(
     mask: NDArray[np.bool_],  # IN (n_extended,) the node's contexts
     space: Space,
     lag: int,  # IN lag − 1
-    scratch: Scratch,  # OUT lag_sums, lag_counts, present
+    scratch: Scratch,  # OUT lag_sums, lag_counts, contexts
 ) -> None:
     """Sum the node's contexts by their label at a lag."""
     set_zero(scratch.lag_counts)
     for v in range(scratch.lag_counts.size):
         set_zero(scratch.lag_sums[v])
-        for j in range(scratch.present.shape[1]):
-            scratch.present[v, j] = 0
+        for j in range(scratch.contexts.shape[1]):
+            scratch.contexts[v, j] = 0
     for e in range(mask.size):
         if mask[e]:
             v = space.lag_label[lag, e]
             add_to(contexts[e], scratch.lag_sums[v])
             scratch.lag_counts[v] += 1
-            scratch.present[v, space.type_of[e]] += 1
+            scratch.contexts[v, space.type_of[e]] += 1
 
 
 @inner_slicing
@@ -266,13 +267,13 @@ def count_contexts(
     type_rows: NDArray[np.int64],  # IN (order + 1,) positions of each type
     n: int,  # IN length of the line
     alone: bool,  # IN
-    scratch: Scratch,  # IN line and present, OUT n_left and n_right
+    scratch: Scratch,  # IN line and contexts, OUT n_left and n_right
 ) -> None:
     """Write the positions on both sides of every division of labels at a lag.
 
     Both sides hold the same positions, except where a side has no context of a position's type.
     """
-    line, present = scratch.axes.order, scratch.present
+    line, present = scratch.axes.order, scratch.contexts
     for r in range(n):
         scratch.n_left[r] = 0
         scratch.n_right[r] = 0

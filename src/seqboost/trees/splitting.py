@@ -34,11 +34,11 @@ from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Ranks, order_cate
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, SPARSE
 
-__all__ = ["best_split"]
+__all__ = ["best_slots", "best_split", "best_subset", "best_threshold"]
 
 
 @inlined
-def _numeric(
+def best_threshold(
     best: SplitRule,
     node: Node,
     limits: Limits,
@@ -121,7 +121,7 @@ def _with_specials(
 
 
 @inner
-def _categorical(
+def best_subset(
     best: SplitRule,
     node: Node,
     limits: Limits,
@@ -156,7 +156,7 @@ def _categorical(
 
 
 @inlined
-def _ordered_slots(
+def best_slots(
     best: SplitRule,
     node: Node,
     limits: Limits,
@@ -220,10 +220,10 @@ def best_split(
             continue
         start = dense.cell_start[f]
         if dense.kind[f] == 0:
-            best = _numeric(best, node, limits, histogram, start, dense.n_values[f], scales, f)
+            best = best_threshold(best, node, limits, histogram, start, dense.n_values[f], scales, f)
         else:
             span = (start, int64(dense.n_values[f]) + 2)
-            best = _categorical(best, node, limits, histogram, span, int64(1), scales, int64(DENSE), int64(f), ranks)
+            best = best_subset(best, node, limits, histogram, span, int64(1), scales, int64(DENSE), int64(f), ranks)
     n_sparse = sparse.kind.size
     n_slots = int64(sparse.slot_start[n_sparse])
     for o in range(sparse.offset.size if n_sparse > 0 and divisible else 0):
@@ -235,11 +235,11 @@ def best_split(
             first = int64(sparse.slot_start[s])
             n = int64(sparse.slot_start[s + 1]) - first
             if sparse.kind[s] == 0:
-                best = _ordered_slots(
+                best = best_slots(
                     best, node, limits, histogram, shift + first, n, sparse.absent_rank[s], scales, feature
                 )
             else:
-                best = _categorical(
+                best = best_subset(
                     best, node, limits, histogram, (shift + first, n), int64(MIN_ROWS_OF_WIDE_CATEGORY), scales,
                     int64(SPARSE), int64(feature), ranks,
                 )  # fmt: skip

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.trees.routes import Routes
+
 __all__ = ["DENSE", "LAG", "SPARSE", "Tree"]
 
 DENSE, SPARSE, LAG = 0, 1, 2
@@ -43,6 +45,8 @@ class Tree:
         Training rows that reached each split.
     leaf_rows : ndarray of int32, shape (n_leaves,)
         Training rows that reached each leaf.
+    routes : Routes or None
+        Where rows go whose tested value is missing; None: as the left sets say.
     """
 
     kind: NDArray[np.uint8]
@@ -55,6 +59,7 @@ class Tree:
     gain: NDArray[np.float32]
     n_rows: NDArray[np.int32]
     leaf_rows: NDArray[np.int32]
+    routes: Routes | None = None
 
     @property
     def n_splits(self) -> int:
