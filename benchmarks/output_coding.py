@@ -130,14 +130,10 @@ def run(name: str, window: int, kind: str, jobs: int) -> None:
     """Run all methods of a set, window and base, the cheapest first."""
     whole(name, window, kind, "exact", n_jobs=jobs)
     for beam in BEAMS if name in ("nettalk", "conll2000") else ():
-        if kind == "VP" or "beam" in TRAINS_WITH_BEAM:
-            whole(name, window, kind, f"beam {beam}", beam=beam, n_jobs=jobs)
+        whole(name, window, kind, f"beam {beam}", beam=beam, n_jobs=jobs)
     coded(name, window, kind, "iid", 0, jobs)
     for history in HISTORIES[name]:
         coded(name, window, kind, "i-SECOC" if history == 0 else f"c-SECOC({history})", history, jobs)
-
-
-TRAINS_WITH_BEAM = ()  # parameters by which TreeCRF trains with a beam
 
 
 def figure() -> None:

@@ -1,5 +1,6 @@
 """Chains of labels: log-scores in; log Z, marginals and labellings out."""
 
+from seqboost.chain.beam import beam_sequence
 from seqboost.chain.contexts import ContextSpace, end_scores, transition_table
 from seqboost.chain.failures import Sums
 from seqboost.chain.forward_backward import PairMessages, pair_sums_chunk, posterior_chunk
@@ -30,6 +31,7 @@ __all__ = [
     "SeenContexts",
     "SeenPotentials",
     "Sums",
+    "beam_sequence",
     "end_scores",
     "factored_chunks",
     "k_best",

@@ -3,6 +3,9 @@
 Letters as in :mod:`seqboost.chain.contexts`.  At every position the ``width`` contexts with the largest forward score
 are kept (the log-sum over labellings that lead there, or their maximum); all others count as impossible.  Everything is
 in log space, and costs N * width * K whatever the number of contexts.
+
+In training the contexts of the observed labels are ``forced``: where one is not among the best, it takes the place of
+the last of them.  So the observed labelling is always possible, and log P <= 0.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ def beam_sequence(
     dense: NDArray[np.float64],  # SCRATCH (2, C)
     path: NDArray[np.int32],  # OUT (N,) of the best labelling; or (0,): sum over labellings instead
     marginals: NDArray[np.float32],  # OUT (K, N, C) or (K, N, 1); or (0, 0, 0)
+    forced: NDArray[np.int64],  # IN (stop - begin + 1,) contexts to keep; or (0,): none
+    pairs: NDArray[np.float64],  # INOUT (2, E, K) sums of P(c_t=c, y_t=k) and of P(1 - P) over positions; or (0, 0, 0)
 ) -> float:
     """Return log Z over the labellings within the beam, or the score of the best of them."""
     n_labels, _, n_slots = scores.shape
@@ -67,12 +72,22 @@ def beam_sequence(
                         way[to] = width * k + place
         for i in range(n_touched):
             _insert(kept[row + 1], alpha[row + 1], parent[row + 1], touched[i], forward[touched[i]], way[touched[i]])
+        if forced.size > 0:
+            c = forced[row + 1]
+            is_kept = False
+            for place in range(width):
+                is_kept |= kept[row + 1, place] == c
+            if not is_kept and forward[c] > -np.inf:
+                kept[row + 1, width - 1], alpha[row + 1, width - 1] = c, forward[c]
         for i in range(n_touched):
             forward[touched[i]] = -np.inf
     total = -np.inf
     if kept[stop - begin, 0] >= 0:
         total = alpha[stop - begin, 0]
         if path.size == 0:
+            for place in range(width):
+                if kept[stop - begin, place] >= 0:
+                    total = max(total, alpha[stop - begin, place])
             summed = 0.0
             for place in range(width):
                 if kept[stop - begin, place] >= 0:
@@ -85,7 +100,7 @@ def beam_sequence(
             path[begin + row - 1] = code // width
             place = code % width
     elif marginals.size > 0:
-        _beam_backward(scores, table, end, base, begin, stop, kept, alpha, total, dense, marginals)
+        _beam_backward(scores, table, end, base, begin, stop, kept, alpha, total, dense, marginals, pairs)
     return total
 
 
@@ -126,6 +141,7 @@ def _beam_backward(
     log_z: float,
     dense: NDArray[np.float64],  # SCRATCH (2, C): log b_{t+1} and log b_t
     marginals: NDArray[np.float32],  # OUT (K, N, C) or (K, N, 1)
+    pairs: NDArray[np.float64],  # INOUT (2, E, K), or (0, 0, 0)
 ) -> None:
     """P(c_t=c, y_t=k | X) = exp(alpha_t(c) + F_t(c,k) + log b_{t+1}(c') - log Z) over kept contexts."""
     n_labels, _, n_slots = scores.shape
@@ -155,6 +171,9 @@ def _beam_backward(
                     prob = np.exp(score + scores[k, t, c if n_slots > 1 else 0] - log_z)
                     marginals[k, t, c if n_slots > 1 else 0] += np.float32(prob)
                     total += prob
+                    if pairs.size > 0:
+                        pairs[0, base[min(row, order)] + c, k] += prob
+                        pairs[1, base[min(row, order)] + c, k] += prob * max(1.0 - prob, 0.0)
             # b_t(c) from the context's own marginal; what is too unlikely for that stays impossible
             dense[now, c] = np.log(total) + log_z - alpha[row, place] if total > 0.0 else -np.inf
         for place in range(width):

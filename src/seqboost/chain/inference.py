@@ -257,11 +257,11 @@ def _beam_chunk(
     longest = int(np.diff(p.offsets[first : last + 1]).max())
     shape = (longest + 1, width)
     kept, alpha, parent = np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64)
-    dense = np.empty((2, p.space.n_contexts))
+    dense, nothing = np.empty((2, p.space.n_contexts)), np.empty(0, np.int64)
     for s in range(first, last):
         total[s] = beam_sequence(
             p.scores, p.table, p.end, p.space.base, int(p.offsets[s]), int(p.offsets[s + 1]),
-            kept, alpha, parent, dense, path, marginals,
+            kept, alpha, parent, dense, path, marginals, nothing, np.empty((0, 0, 0)),
         )  # fmt: skip
 
 

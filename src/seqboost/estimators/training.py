@@ -41,7 +41,7 @@ from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner, LinearColumns, LinearRows, LinearWeights
 from seqboost.model import Forest, FrozenModel, forest_scores
-from seqboost.objectives import Objective, PseudoLikelihood, SeenLikelihood
+from seqboost.objectives import BeamLikelihood, Likelihood, Objective, PseudoLikelihood, SeenLikelihood
 from seqboost.objectives.forbidden import find_forbidden
 from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
@@ -258,7 +258,11 @@ class _Positions:
         }  # fmt: skip
         if self.contexts is not None:
             return SeenLikelihood(self.labels, self.offsets, self.contexts, **common)
-        n_labels, order = self.space.n_labels, self.space.order
+        n_labels, order, beam = self.space.n_labels, self.space.order, settings["beam"]
+        if kind is Likelihood and beam is not None and beam < self.space.n_contexts:
+            return BeamLikelihood(
+                self.labels, self.offsets, n_labels=n_labels, order=order, joint=self.joint, beam=beam, **common
+            )
         return kind(self.labels, self.offsets, n_labels=n_labels, order=order, joint=self.joint, **common)
 
     def examples(self) -> Examples:

@@ -191,7 +191,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Which label may follow which (row = from, column = to): those seen in fit, those of a scheme ("IOB2",
         "BIOES", …), or those that an array allows.
     beam : int or None, default=None
-        Prediction keeps only so many contexts at each position.
+        Training and prediction keep only so many contexts at each position, in training one more, that of the labels: a
+        pruned forward–backward pass. To prune prediction alone, set it after ``fit``.
     early_stopping : "auto" or bool, default="auto"
         Stop when the log-likelihood of held-out sequences no longer rises, and keep the best round. Auto: if validation
         data are given, if there are at least 20 sequences, or if fewer are long enough (2,000 positions together) to

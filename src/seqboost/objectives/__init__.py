@@ -1,6 +1,7 @@
 """Objectives: scores and labels -> derivatives for the trees."""
 
 from seqboost.objectives.bags import BagLikelihood, Bags
+from seqboost.objectives.beams import BeamLikelihood
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.effects import best_effect
 from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
@@ -13,6 +14,7 @@ from seqboost.objectives.seen import SeenLikelihood
 __all__ = [
     "BagLikelihood",
     "Bags",
+    "BeamLikelihood",
     "Derivatives",
     "Likelihood",
     "LocalLikelihood",

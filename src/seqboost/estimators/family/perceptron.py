@@ -298,7 +298,8 @@ class _Learner:
             n_rows = length + 1
             beam_sequence(
                 scores, self._table, self._end, base, 0, length, self._kept[:n_rows], self._alpha[:n_rows],
-                self._parent[:n_rows], self._dense, path, np.empty((0, 0, 0), np.float32),
+                self._parent[:n_rows], self._dense, path, np.empty((0, 0, 0), np.float32), np.empty(0, np.int64),
+                np.empty((0, 0, 0)),
             )  # fmt: skip
         return path
 
