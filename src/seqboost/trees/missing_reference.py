@@ -68,7 +68,8 @@ class Node:
     def joined(self, parts: list[Part]) -> tuple[Any, Any, int]:
         """Return G, H and the units of several parts; a row counts once."""
         rows: set[int] = set().union(*(part[2] for part in parts))
-        g, h = (sum((part[q] for part in parts), np.zeros(1)) for q in (0, 1))
+        g: Any = sum((part[0] for part in parts), np.zeros(1))
+        h: Any = sum((part[1] for part in parts), np.zeros(1))
         return g, h, sum(self.weight[row].units for row in rows)
 
     def parts(self, examples: list[Example], kind: int, place: int) -> dict[int, Part]:
