@@ -144,17 +144,41 @@ def add_weighted_contexts(
     last: int,  # IN
     sums: NDArray[np.float64],  # IN/OUT (2, n_extended) sums of gradient and of curvature per extended context
 ) -> None:
-    """Add positions, times their weights, to the sums per extended context, in units of fixed point."""
+    """Add positions, times their weights, to the sums per extended context, in units of fixed point.
+
+    Four at a time, as if all contexts existed at each; then what belongs to others is moved.
+    """
     rows, weight, gradient, hessian = segments.rows, segments.weight, planes.gradient, planes.hessian
-    n_contexts = uint64(planes.n_contexts)
-    for p in range(uint64(first), uint64(last)):
-        i = uint64(rows[p])
-        t = uint64(space.row_type[i])
-        base, begin = uint64(space.base[t]), i * n_contexts
-        of_gradient, of_curvature = weight[p] * scales.gradient, weight[p] * scales.curvature
-        for c in range(uint64(space.n_contexts_of[t])):
-            sums[0, base + c] += of_gradient * gradient[begin + c]
-            sums[1, base + c] += of_curvature * hessian[begin + c]
+    order, n_contexts = space.base.size - 1, uint64(planes.n_contexts)
+    base = uint64(space.base[order])
+    a, b = scales.gradient, scales.curvature
+    last_four = last - (last - first) % 4
+    one, two, three = uint64(1), uint64(2), uint64(3)
+    for p in range(uint64(first), uint64(last_four), uint64(4)):
+        w0, w1, w2, w3 = weight[p] * 1.0, weight[p + one] * 1.0, weight[p + two] * 1.0, weight[p + three] * 1.0
+        i0, i1 = uint64(rows[p]) * n_contexts, uint64(rows[p + one]) * n_contexts
+        i2, i3 = uint64(rows[p + two]) * n_contexts, uint64(rows[p + three]) * n_contexts
+        for c in range(n_contexts):
+            sums[0, base + c] += a * (
+                w0 * gradient[i0 + c] + w1 * gradient[i1 + c] + w2 * gradient[i2 + c] + w3 * gradient[i3 + c]
+            )
+            sums[1, base + c] += b * (
+                w0 * hessian[i0 + c] + w1 * hessian[i1 + c] + w2 * hessian[i2 + c] + w3 * hessian[i3 + c]
+            )
+    for p in range(uint64(last_four), uint64(last)):
+        i, w = uint64(rows[p]) * n_contexts, weight[p] * 1.0
+        for c in range(n_contexts):
+            sums[0, base + c] += a * (w * gradient[i + c])
+            sums[1, base + c] += b * (w * hessian[i + c])
+    for p in range(uint64(first), uint64(last if order > 0 else first)):
+        t = space.row_type[uint64(rows[p])]
+        if t < order:  # few: near the starts of sequences other contexts exist
+            i, w, here = uint64(rows[p]) * n_contexts, weight[p] * 1.0, uint64(space.base[t])
+            for c in range(uint64(space.n_contexts_of[t])):
+                sums[0, base + c] -= a * (w * gradient[i + c])
+                sums[1, base + c] -= b * (w * hessian[i + c])
+                sums[0, here + c] += a * (w * gradient[i + c])
+                sums[1, here + c] += b * (w * hessian[i + c])
 
 
 @inner
