@@ -347,7 +347,7 @@ def test_this_process_compiles_what_the_helper_asks_for():
 def test_this_process_compiles_what_the_helper_of_shared_trees_asks_for():
     """What the search for shared splits gives to `order_vectors` is what `order_types` says: change them together."""
     ahead.grow_tiny_shared()
-    block = shared_search._search_block
+    block = shared_search.search_block
     of_block = [t for types in ahead.search.signatures for t in asked_types(block, ahead.search, types)]
     asked = [t for types in of_block for t in asked_types(ahead.order_vectors, block, types)]
     assert ahead.order_types() in asked

@@ -291,7 +291,7 @@ def test_partition_adds_what_the_model_would_score(order):
     partition.add(tree.value, old, new)
     binned = as_binned(case)
     for e in case.examples:
-        leaf = model._leaf(tree, binned, e.row, list(e.lags))
+        leaf = model._leaves(tree, binned, e.row, list(e.lags))[0][0]
         assert new[e.row, e.context] == old[e.row, e.context] + tree.value[leaf]
         old[e.row, e.context] = np.nan
     assert np.isnan(new).sum() == new.size - len(case.examples)  # slots that do not exist stay as they were
