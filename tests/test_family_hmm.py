@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from treecrf_data import all_equal, chains
 
 from seqboost import HMM, load
+from seqboost.estimators.family.hmm import transition_scores
 
 
 def enumerated(model, emission, order, length):
@@ -59,11 +60,45 @@ def test_everything_is_that_of_enumeration(order):
 
 def test_transitions_are_counted():
     model = HMM().fit(["xxx", "xx"], ["aba", "ab"])
-    # shares (3+1)/7 and (2+1)/7, smoothed by K = 2; after a: b twice; after b: a once; at the start: a twice
-    share = np.array([4, 3]) / 7
-    counts = np.array([[2, 0], [0, 2], [1, 0]])
-    expected = (counts + 2 * share) / (counts.sum(axis=1, keepdims=True) + 2)
-    np.testing.assert_allclose(np.exp(model.transition_scores_), expected)
+    share = np.array([4, 3]) / 7  # a three times, b twice, and one more each
+    after_start = (np.array([2, 0]) + 1 * share) / 3  # a twice: one different label
+    after_a = (np.array([0, 2]) + 1 * share) / 3
+    after_b = (np.array([1, 0]) + 1 * share) / 2
+    np.testing.assert_allclose(np.exp(model.transition_scores_), [after_start, after_a, after_b])
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_transitions_are_those_of_counting_by_hand(order):
+    rng = np.random.default_rng(order)
+    sequences = [rng.integers(3, size=n) for n in (1, 2, 7, 5, 9)]
+    weights = rng.uniform(0.5, 2, size=5)
+    sequences[3][2] = -1  # unobserved
+
+    def smoothed(history, at_start):
+        """Return P(. | history, oldest first), by the definition."""
+        counts = np.zeros(3)
+        for s, w in zip(sequences, weights, strict=True):
+            for t, k in enumerate(s):
+                j = len(history)
+                if k >= 0 and t >= j and tuple(s[t - j : t]) == history and (not at_start or t == j):
+                    counts[k] += w
+        if not history and not at_start:
+            return (counts + 1) / (counts.sum() + 3)
+        shorter = smoothed(history, False) if at_start else smoothed(history[1:], False)
+        d = (counts > 0).sum()
+        return (counts + d * shorter) / (counts.sum() + d) if d else shorter
+
+    expected = []
+    for j in range(order + 1):
+        for c in range(3**j):
+            history = tuple(c // 3**i % 3 for i in reversed(range(j)))
+            expected.append(smoothed(history, j < order))
+    found = transition_scores(
+        np.concatenate(sequences).astype(np.int32), np.array([0, 1, 3, 10, 15, 24]),
+        np.repeat(weights, [1, 2, 7, 5, 9]), 3, order,
+    )  # fmt: skip
+    np.testing.assert_allclose(np.exp(found), expected)
+    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1)
 
 
 def without_prior(naive_bayes, X, prior):

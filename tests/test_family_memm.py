@@ -141,3 +141,9 @@ def test_errors_name_the_class():
         small(order=9).fit(X, y)
     with pytest.raises(TypeError, match="objective"):
         MEMM(objective="likelihood")
+
+
+def test_has_the_parameters_and_defaults_of_treecrf():
+    ours, theirs = MEMM().get_params(), TreeCRF().get_params()
+    assert theirs.keys() - ours.keys() == memm.FIXED.keys()
+    assert ours == {name: theirs[name] for name in ours}

@@ -5,6 +5,13 @@
     scores[k, t] = log P(x_t | k)         emissions.py            table[e, k] = log P(k | context e)
 
 Given X this is a chain with factored potentials, so all that is asked of it is answered exactly by ``seqboost.chain``.
+
+Transitions are smoothed towards shorter histories (Witten and Bell 1991), so that a high order does no harm:
+
+    P_j(k | c) = (n(c,k) + d(c) P_{j-1}(k | c')) / (n(c) + d(c))        P_0(k) = (n(k) + 1) / (n + K)
+
+c' is c without its oldest label, d(c) the number of different labels seen after c. Contexts at the start of a sequence,
+which hold the start symbol, are smoothed towards the same labels anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.boosting import extended_contexts, label_table
 from seqboost.chain import ContextSpace, Potentials
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family.emissions import Emissions
@@ -23,7 +29,48 @@ from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.exceptions import ModelFileError
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["HMM"]
+__all__ = ["HMM", "transition_scores"]
+
+
+def transition_scores(
+    labels: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    row_weights: NDArray[np.float64],
+    n_labels: int,
+    order: int,
+) -> NDArray[np.float64]:
+    """Return log P(k | context), (E, K), smoothed as the head of this module says; unobserved labels do not count."""
+    counted = np.flatnonzero(labels >= 0)
+    shares = np.bincount(labels[counted], weights=row_weights[counted], minlength=n_labels) + 1.0
+    anywhere = (shares / shares.sum())[None, :]  # P_0
+    position = np.arange(len(labels)) - np.repeat(offsets[:-1], np.diff(offsets))
+    parts = []
+    for j in range(order + 1):
+        context, known = np.zeros(len(labels), dtype=np.int64), labels >= 0
+        for lag in range(1, j + 1):
+            before = np.where(position >= lag, np.roll(labels, lag), -1)
+            context += np.maximum(before, 0).astype(np.int64) * n_labels ** (lag - 1)
+            known &= before >= 0
+        if j:
+            shorter = anywhere[np.arange(n_labels**j) % n_labels ** (j - 1)]
+            rows = np.flatnonzero(known)
+            anywhere = _smoothed(labels[rows], context[rows], row_weights[rows], shorter)
+        if j < order:  # histories that begin with the sequence
+            rows = np.flatnonzero(known & (position == j))
+            parts.append(_smoothed(labels[rows], context[rows], row_weights[rows], anywhere))
+    return np.log(np.vstack([*parts, anywhere]))
+
+
+def _smoothed(
+    labels: NDArray[np.int32], context: NDArray[np.int64], weights: NDArray[np.float64], shorter: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return (n(c,k) + d(c) P'(k|c)) / (n(c) + d(c)), and P' itself where c was never seen."""
+    n_contexts, n_labels = shorter.shape
+    cells = context * n_labels + labels
+    counts = np.bincount(cells, weights=weights, minlength=n_contexts * n_labels).reshape(n_contexts, n_labels)
+    n_different = (counts > 0).sum(axis=1, keepdims=True)
+    total = counts.sum(axis=1, keepdims=True) + n_different
+    return np.where(total > 0, (counts + n_different * shorter) / np.where(total > 0, total, 1.0), shorter)
 
 
 class HMM(SequenceLabeler):
@@ -65,6 +112,8 @@ class HMM(SequenceLabeler):
     ----------
     Rabiner, L. R. (1989). A tutorial on hidden Markov models and selected applications in speech recognition.
     Proceedings of the IEEE 77.
+
+    Witten, I. H. and Bell, T. C. (1991). The zero-frequency problem. IEEE Transactions on Information Theory 37.
 
     Examples
     --------
@@ -114,9 +163,7 @@ class HMM(SequenceLabeler):
             batch, labels, n_labels = training.batch, training.labels, len(self.classes_)
             weights = np.repeat(training.weights, batch.lengths)
             self._order = int(plain_number(self.order))
-            contexts = extended_contexts(labels, batch.offsets, n_labels, self._order)
-            n_extended = ContextSpace(n_labels, self._order).n_extended
-            self.transition_scores_ = label_table(labels, contexts, weights, n_extended, n_labels)
+            self.transition_scores_ = transition_scores(labels, batch.offsets, weights, n_labels, self._order)
             self._emissions = Emissions.fit(batch, labels, weights, n_labels, float(self.smoothing))
         return self
 
