@@ -29,12 +29,12 @@ INNER = {
     "estimators": {"sequences", "features", "chain", "trees", "objectives", "boosting", "model"},
     "inspection": {"sequences", "features", "chain", "trees", "model", "estimators"},
 }
-OUTER = {"evaluation", "datasets", "plotting", "distributed", "cli"}
+OUTER = {"evaluation", "datasets", "plotting", "distributed", "reproduction", "cli"}
 FREE = {"exceptions", "_jit"}
 OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "pycrfsuite", "dask", "ray", "statsmodels")
 HEAVY = (*OPTIONAL, "typer", "rich")
 # Packages and modules whose names are public as they stand, as the outer ring may use them.
-PUBLIC = {"", "callbacks", "datasets", "evaluation", "files", "inspection", "sampling"}
+PUBLIC = {"", "callbacks", "datasets", "evaluation", "files", "inspection", "reproduction", "sampling"}
 
 
 def room_of(path: Path) -> str:

@@ -374,6 +374,41 @@ def convert(
 
 @app.command()
 @guarded
+def reproduce(
+    names: Annotated[
+        list[str],
+        typer.Argument(help="list, page, all, or names (or their beginnings) of experiments.", show_default=False),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="A small version of each: all within minutes.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("reproduction"),
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", help="File of the page of all results.", show_default="results.md in the folder"),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run anew what was run before.")] = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Run the experiments of the sources, and show our numbers beside theirs.
+
+    Each writes its table as Markdown and CSV, and its figure; a page has all that was ever run, the full version if
+    there is one. Parts that are done are kept in the cache: after Ctrl-C the same command goes on from there. Data
+    sets are looked for in $SEQBOOST_DATA.
+
+    \b
+    Examples:
+      seqboost reproduce list
+      seqboost reproduce all --quick
+      seqboost reproduce dissertation-table5.4 coding --output results
+      seqboost reproduce page --page docs/results.md
+    """  # noqa: D301
+    from seqboost.cli.reproduce import run_reproduce
+
+    run_reproduce(names, output, page, quick=quick, again=again, quiet=quiet, as_json=as_json)
+
+
+@app.command()
+@guarded
 def warmup() -> None:
     """Compile all kernels ahead of the first fit; they stay cached on disk."""
     from seqboost.cli.warmup import warm_up

@@ -92,7 +92,10 @@ def run_compare(
     )  # fmt: skip
     if as_json:
         rows = [
-            {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in vars(row).items()}
+            {
+                name: None if isinstance(value, float) and math.isnan(value) else value
+                for name, value in vars(row).items()
+            }
             for row in found.rows
         ]
         print_json({"rows": rows, "sequences": held.batch.n_sequences, "positions": held.batch.n_rows})
