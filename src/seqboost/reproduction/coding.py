@@ -106,6 +106,14 @@ def _coded(cell: Cell, quick: bool) -> Outcome:
     return Outcome([row], [{**shared, "bits": n} for n in places])
 
 
+def _verdict(iid: float, independent: float, cascade: float, data: str) -> str:
+    if data == "both":
+        spread = max(iid, independent, cascade) - min(iid, independent, cascade)
+        return f"codes are {'alike' if spread < 2 else 'not alike'} ({spread:.1f} points apart; alike in the source)"
+    holds = iid < independent < cascade
+    return f"the source's order iid < i-SECOC < c-SECOC {'holds' if holds else 'does not hold'}"
+
+
 def _coded_agrees(rows: list[Row]) -> str:
     told = []
     for data, window in dict.fromkeys((row["set"], row["window"]) for row in rows):
@@ -116,8 +124,7 @@ def _coded_agrees(rows: list[Row]) -> str:
         best = max(cascades, key=lambda method: cascades[method])
         told.append(
             f"{data}, window {window}, {longest} bits: iid {at['iid']}, i-SECOC {at['i-SECOC']}, best cascade {best} "
-            f"{cascades[best]}, exact chain {at[EXACT]}; the order iid < i-SECOC < c-SECOC "
-            + ("holds" if at["iid"] < at["i-SECOC"] < cascades[best] else "does not hold")
+            f"{cascades[best]}, exact chain {at[EXACT]}; " + _verdict(at["iid"], at["i-SECOC"], cascades[best], data)
         )
     return "; ".join(told) + "."
 

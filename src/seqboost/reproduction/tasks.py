@@ -104,8 +104,7 @@ def share(right: str) -> float:
 
 def pvalue(one: str, other: str) -> float:
     """Return how likely so large a difference between two labellings is by chance."""
-    truth = ["1" * len(one)]
-    return float(mcnemar(truth, [one], [other]).pvalue)
+    return float(mcnemar([["1"] * len(one)], [list(one)], [list(other)]).pvalue)
 
 
 def right_words(predicted: Sequence[Any], true: Sequence[Any]) -> NDArray[np.bool_]:

@@ -75,9 +75,8 @@ def _time_agrees(rows: list[Row]) -> str:
     return (
         f"a round with window 7 takes {growth:.1f} times one with window 1 (there 1.75 times): time grows "
         "slowly with the "
-        "window, where the linear chain over conjunctions of the source grows exponentially. Times are of "
-        "this machine, "
-        "which had other work to do."
+        "window, where the linear chain over conjunctions of the source grows exponentially. Times depend "
+        "on the machine, and on what else it does."
     )
 
 
