@@ -89,9 +89,8 @@ def _route_agrees(rows: list[Row]) -> str:
     against = sum("*" in row["original %"] for row in rows)
     listed = ", ".join(f"{name} {decoding} {gain:+.2f}" for (name, decoding), gain in gains.items())
     return (
-        f"shrinkage is ahead in {ahead} of {len(rows)} pairs, clearly (stars) in {clear}, and clearly behind "
-        f"in {against} "
-        f"(in the source's pairs of these sets: 4 clearly ahead, none behind). In points: {listed}."
+        f"shrinkage is ahead in {ahead} of {len(rows)} pairs, clearly (stars) in {clear}, and clearly behind in "
+        f"{against} (in the source's pairs of these sets: 4 clearly ahead, none behind). In points: {listed}."
     )
 
 
@@ -148,8 +147,8 @@ def _accuracy_agrees(rows: list[Row]) -> str:
         gap = tree["posterior %"] - tree["source %"]
         lead = tree["posterior %"] - linear["posterior %"]
         told.append(
-            f"{name}: TreeCRF {gap:+.2f} points from the source's, {lead:+.2f} from the linear chain "
-            f"(there {tree['source %'] - linear['source %']:+.2f})"
+            f"{name}: TreeCRF {gap:+.2f} points from the source's, {lead:+.2f} from the linear chain (there "
+            f"{tree['source %'] - linear['source %']:+.2f})"
         )
     ahead = all(own[name, "TreeCRF"]["posterior %"] > own[name, "LinearCRF"]["posterior %"] for name in SETS)
     return (
@@ -165,9 +164,8 @@ EXPERIMENTS = (
         source=SOURCE,
         place="Table 3.4 (the FAQ sets are not public)",
         says="Shrinkage is clearly better on protein and NETtalk stress, and no different on hyphen.",
-        protocol="the algorithm of the source. Shrinkage: 100 leaves, λ of 0, 5, 10, 20, 40, 80; original: λ "
-        "= 0, 30, 50, 75 "
-        "or 100 leaves; chosen with up to 200 rounds by the log-likelihood of 4 folds, which never part "
+        protocol="the algorithm of the source. Shrinkage: 100 leaves, λ of 0, 5, 10, 20, 40, 80; original: λ = 0, "
+        "30, 50, 75 or 100 leaves; chosen with up to 200 rounds by the log-likelihood of 4 folds, which never part "
         "similar proteins. "
         "Stars mark the better: * p < 0.025, ** p < 0.005, *** p < 0.001 (McNemar).".replace("*", r"\*"),
         quick="the two largest values of each, one of the folds, up to 40 rounds.",
@@ -181,12 +179,11 @@ EXPERIMENTS = (
         title="accuracy of TreeCRF and of a linear chain",
         source=SOURCE,
         place="Table 3.5 (also Dietterich, Hao & Ashenfelter 2008; the FAQ sets are not public)",
-        says="TreeCRF and MALLET, which induces features, are alike on protein and hyphen, MALLET is better on NETtalk "
-        "stress; both are better than the linear chain (BASELINE).",
-        protocol="TreeCRF with seqboost's defaults or a stronger penalty, chosen with up to 300 rounds by 4 "
-        "folds of the "
-        "training sequences; LinearCRF (CRFsuite, L-BFGS, c2 of 0.1, 1, 10, 50 by 4 folds) in place of BASELINE. The "
-        "source's numbers are of the better decoding.",
+        says="TreeCRF and MALLET, which induces features, are alike on protein and hyphen, MALLET is better on "
+        "NETtalk stress; both are better than the linear chain (BASELINE).",
+        protocol="TreeCRF with seqboost's defaults or a stronger penalty, chosen with up to 300 rounds by 4 folds "
+        "of the training sequences; LinearCRF (CRFsuite, L-BFGS, c2 of 0.1, 1, 10, 50 by 4 folds) in place of "
+        "BASELINE. The source's numbers are of the better decoding.",
         quick="defaults, one of the folds, up to 80 rounds; c2 = 1.",
         cells=_accuracy_cells,
         run=_accuracy,

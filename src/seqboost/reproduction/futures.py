@@ -138,9 +138,8 @@ def _made_up_agrees(rows: list[Row]) -> str:
     xor = max(row["xor %"] for row in rows if row["method"] != "FF-MEMM-0")
     return (
         f"future features are {'best on all three sets' if best else 'not best everywhere'}; chains of higher order "
-        f"{'gain' if rises else 'do not always gain'} on OR and EXTRA; nothing else gets beyond {xor} % on "
-        "XOR. No number "
-        f"differs by more than {largest:.1f} points from the source's (the sets are drawn anew)."
+        f"{'gain' if rises else 'do not always gain'} on OR and EXTRA; nothing else gets beyond {xor} % on XOR. No "
+        f"number differs by more than {largest:.1f} points from the source's (the sets are drawn anew)."
     )
 
 
@@ -175,9 +174,8 @@ def _nettalk_agrees(rows: list[Row]) -> str:
     between = "as there" if max(memm, one) < bag < two else "unlike there"
     return (
         f"of order 1, future features bring the MEMM from {memm} to {bag} % (there from 85.7 to 89.4), which lies "
-        f"{'between' if max(memm, one) < bag < two else 'not between'} CRF-1 ({one}) and CRF-2 ({two}), "
-        f"{between}. The largest "
-        f"difference is {largest['method']} of order {largest['order']}, {gap:+.1f} points."
+        f"{'between' if max(memm, one) < bag < two else 'not between'} CRF-1 ({one}) and CRF-2 ({two}), {between}. "
+        f"The largest difference is {largest['method']} of order {largest['order']}, {gap:+.1f} points."
     )
 
 
@@ -187,12 +185,10 @@ EXPERIMENTS = (
         title="are the patterns found?",
         source=SOURCE,
         place="Table 5.3",
-        says="Whatever score patterns begin with (G_0), labels are right to at least 98.97 %, and instances "
-        "and bags wholly "
-        "where it can be told.",
-        protocol="400 made-up sequences to train on, 200 held out, 100 to test on; FutureFeatureMEMM of "
-        "order 0 with bags of 6 "
-        "and its defaults; shares on the test sequences.",
+        says="Whatever score patterns begin with (G_0), labels are right to at least 98.97 %, and instances and "
+        "bags wholly where it can be told.",
+        protocol="400 made-up sequences to train on, 200 held out, 100 to test on; FutureFeatureMEMM of order 0 "
+        "with bags of 6 and its defaults; shares on the test sequences.",
         quick="150 + 75 + 100 sequences, G_0 of 0 and −5.",
         cells=_pattern_cells,
         run=_patterns,
@@ -203,10 +199,10 @@ EXPERIMENTS = (
         title="windows, MEMM, CRF and future features on made-up sets",
         source=SOURCE,
         place="Table 5.4",
-        says="Only future features label all of XOR, OR and EXTRA right; higher order helps on OR and EXTRA, "
-        "not on XOR.",
-        protocol="400 made-up sequences to train on, 200 held out, 100 to test on; defaults but for order, window (one "
-        "position) and bags (6).",
+        says="Only future features label all of XOR, OR and EXTRA right; higher order helps on OR and EXTRA, not on "
+        "XOR.",
+        protocol="400 made-up sequences to train on, 200 held out, 100 to test on; defaults but for order, window "
+        "(one position) and bags (6).",
         quick="150 + 75 + 100 sequences, CRF up to order 2.",
         cells=_made_up_cells,
         run=_made_up,
@@ -218,12 +214,10 @@ EXPERIMENTS = (
         title="windows, MEMM, CRF and future features on NETtalk",
         source=SOURCE,
         place="Table 5.5",
-        says="Future features bring the MEMM of order 1 beyond the CRF of order 1, and that of order 2 level "
-        "with the CRF of "
-        "order 2.",
-        protocol="stressed or not (two labels), 1,000 words to train on, of which a fifth is held out to "
-        "stop by, 1,000 to "
-        "test on; windows of one letter; defaults but for order and bags.",
+        says="Future features bring the MEMM of order 1 beyond the CRF of order 1, and that of order 2 level with "
+        "the CRF of order 2.",
+        protocol="stressed or not (two labels), 1,000 words to train on, of which a fifth is held out to stop by, "
+        "1,000 to test on; windows of one letter; defaults but for order and bags.",
         quick="400 training words, orders 1 and 2.",
         cells=_nettalk_cells,
         run=_nettalk,

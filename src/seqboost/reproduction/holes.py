@@ -125,9 +125,8 @@ def _agrees(rows: list[Row]) -> str:
         n += len(own)
         same += sum(row["log odds"].startswith("-") == row["log odds, source"].startswith("-") for row in own)
     return (
-        f"instance weighting against the other policies, {'; '.join(told)}. The sign of {same} of {n} "
-        "coefficients is that "
-        "of the source. (Positions are taken as independent, as there, which overstates significance.)"
+        f"instance weighting against the other policies, {'; '.join(told)}. The sign of {same} of {n} coefficients "
+        "is that of the source. (Positions are taken as independent, as there, which overstates significance.)"
     )
 
 
@@ -140,11 +139,10 @@ EXPERIMENTS = (
         says="Instance weighting is best on protein and NETtalk stress at all rates, and on hyphen from 10 % "
         "on. Log odds of "
         r"a right label against instance weighting; \* p < 0.05.",
-        protocol="values removed at random, a letter or residue at a time; five damaged training sets and "
-        "five damaged test "
-        "sets for each rate, 25 evaluations; settings and rounds (up to 150) by a third of the first "
-        "training set, held out; "
-        "a tree for each label, posterior decoding; analysis of deviance on policy and training set.",
+        protocol="values removed at random, a letter or residue at a time; five damaged training sets and five "
+        "damaged test sets for each rate, 25 evaluations; settings and rounds (up to 150) by a third of the first "
+        "training set, held out; a tree for each label, posterior decoding; analysis of deviance on policy and "
+        "training set.",
         quick="40 % only, two training and two test sets, 20 rounds, no choice of settings.",
         cells=_cells,
         run=_run,

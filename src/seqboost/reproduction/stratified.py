@@ -67,15 +67,13 @@ def _agrees(rows: list[Row]) -> str:
         early += first == "1p/3n"
         overfits += search < 0
         told.append(
-            f"{name}: {first} leads after 10 rounds, {last} in the end; a round of 1p/3n takes {quicker:.2f} "
-            "of one of all "
-            f"examples; CG+LS ends {search:+.1f} points from all"
+            f"{name}: {first} leads after 10 rounds, {last} in the end; a round of 1p/3n takes {quicker:.2f} of one "
+            f"of all examples; CG+LS ends {search:+.1f} points from all"
         )
     return (
         f"1p/3n leads early on {early} of {len(names)} sets; line search with conjugate directions costs accuracy on "
-        f"{overfits} of {len(names)}, as the source suspects. {'; '.join(told)}. The source's trees visit "
-        "examples one by "
-        "one, where a sample saves time in proportion; trees on histograms gain less by it."
+        f"{overfits} of {len(names)}, as the source suspects. {'; '.join(told)}. The source's trees visit examples "
+        "one by one, where a sample saves time in proportion; trees on histograms gain less by it."
     )
 
 
@@ -86,10 +84,9 @@ EXPERIMENTS = (
         source="Gutmann & Kersting (2007)",
         place="Figures 4 and 5 (curves without printed numbers, on a set that is not public)",
         says="All positive and three times as many negative examples (1p/3n) lead in early rounds; later all "
-        "methods are "
-        "close, all+CG ahead in accuracy; line search does not help and tends to overfit.",
-        protocol="protein, NETtalk stress and hyphen in place of the source's set; the algorithm of the source for 100 "
-        "rounds, trees of 31 leaves; the test sequences are watched and choose nothing.",
+        "methods are close, all+CG ahead in accuracy; line search does not help and tends to overfit.",
+        protocol="protein, NETtalk stress and hyphen in place of the source's set; the algorithm of the source for "
+        "100 rounds, trees of 31 leaves; the test sequences are watched and choose nothing.",
         quick="15 rounds.",
         cells=_cells,
         run=_run,

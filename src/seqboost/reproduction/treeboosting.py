@@ -45,11 +45,9 @@ def _curve_agrees(rows: list[Row]) -> str:
     ours = rows[0]
     gap = ours["peak %"] - 64.7
     return (
-        f"the algorithm of the source peaks at {ours['peak %']} % after {ours['at round']} rounds (there "
-        "64.7 % after 28), "
-        f"{abs(gap):.1f} points {'above' if gap >= 0 else 'below'}; with 3,520 test residues, 1.6 points are "
-        "two standard "
-        "errors."
+        f"the algorithm of the source peaks at {ours['peak %']} % after {ours['at round']} rounds (there 64.7 % "
+        f"after 28), {abs(gap):.1f} points {'above' if gap >= 0 else 'below'}; with 3,520 test residues, 1.6 points "
+        "are two standard errors."
     )
 
 
@@ -73,9 +71,8 @@ def _time(cell: Cell, quick: bool) -> Outcome:
 def _time_agrees(rows: list[Row]) -> str:
     growth = rows[-1]["TreeCRF s"] / rows[0]["TreeCRF s"]
     return (
-        f"a round with window 7 takes {growth:.1f} times one with window 1 (there 1.75 times): time grows "
-        "slowly with the "
-        "window, where the linear chain over conjunctions of the source grows exponentially. Times depend "
+        f"a round with window 7 takes {growth:.1f} times one with window 1 (there 1.75 times): time grows slowly "
+        "with the window, where the linear chain over conjunctions of the source grows exponentially. Times depend "
         "on the machine, and on what else it does."
     )
 
@@ -86,11 +83,10 @@ EXPERIMENTS = (
         title="accuracy on protein round by round",
         source=SOURCE,
         place="Figure 1",
-        says="TreeCRF peaks at 64.7 % after 28 rounds, MALLET at 62.9 % after 145, a neural network on "
-        "windows at 64.5 %.",
-        protocol="111 proteins to train on, 17 to test on, window 11, order 1, posterior decoding, 100 "
-        "rounds of trees of "
-        "31 leaves; the peak is read off the test curve, as the source does.",
+        says="TreeCRF peaks at 64.7 % after 28 rounds, MALLET at 62.9 % after 145, a neural network on windows at "
+        "64.5 %.",
+        protocol="111 proteins to train on, 17 to test on, window 11, order 1, posterior decoding, 100 rounds of "
+        "trees of 31 leaves; the peak is read off the test curve, as the source does.",
         quick="30 rounds.",
         cells=_curve_cells,
         run=_curve,
@@ -102,8 +98,8 @@ EXPERIMENTS = (
         title="seconds of a round by window",
         source=SOURCE,
         place="Table 3",
-        says="A round of TreeCRF takes 0.8 s with window 1 and 1.4 s with window 7, one of the linear chain with all "
-        "conjunctions of the window 0.04 s and 1505 s.",
+        says="A round of TreeCRF takes 0.8 s with window 1 and 1.4 s with window 7, one of the linear chain with "
+        "all conjunctions of the window 0.04 s and 1505 s.",
         protocol="protein, the algorithm of the source, medians of 30 rounds on all threads.",
         quick="6 rounds.",
         cells=_time_cells,

@@ -68,9 +68,8 @@ def _agrees(rows: list[Row]) -> str:
             best = right["words %"] > max(one["words %"], left["words %"])
             told.append(
                 f"with {base}, windows from right to left have the {'most' if best else 'not the most'} words right "
-                f"({right['words %']} %, source 24.4 %); letters order {letters} (left to right "
-                f"{left['letters %']}, no "
-                f"recurrence {one['letters %']}, right to left {right['letters %']})"
+                f"({right['words %']} %, source 24.4 %); letters order {letters} (left to right {left['letters %']}, "
+                f"no recurrence {one['letters %']}, right to left {right['letters %']})"
             )
     chain = [row for row in rows if row["method"] == CHAIN]
     if chain:
@@ -85,9 +84,9 @@ EXPERIMENTS = (
         source="Dietterich & Ashenfelter (2002)",
         place="table of text-to-speech results",
         says="Recurrent windows from right to left label the most letters and words right.",
-        protocol="1,000 words to train on, 1,000 to test on, 134 pairs of phoneme and stress; windows of 7 "
-        "letters, three "
-        "labels before; decision trees and scikit-learn's boosted trees (30 rounds) as classifiers, and TreeCRF.",
+        protocol="1,000 words to train on, 1,000 to test on, 134 pairs of phoneme and stress; windows of 7 letters, "
+        "three labels before; decision trees and scikit-learn's boosted trees (30 rounds) as classifiers, and "
+        "TreeCRF.",
         quick="decision trees only, on all words: these rows are the same in the full version.",
         cells=_cells,
         run=_run,

@@ -138,6 +138,7 @@ def draw(figure: Figure, points: Sequence[Row], target: Path) -> None:
     except ImportError as error:
         raise MissingExtraError('figures need matplotlib: pip install "seqboost[plot]"') from error
     from matplotlib.figure import Figure as Canvas
+    from matplotlib.ticker import NullFormatter
 
     panels = list(dict.fromkeys(point[figure.panel] for point in points))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -152,6 +153,7 @@ def draw(figure: Figure, points: Sequence[Row], target: Path) -> None:
             axis.set(title=panel, xlabel=figure.x, ylabel=figure.y)
             if figure.is_log:
                 axis.set_xscale("log")
+                axis.xaxis.set_minor_formatter(NullFormatter())  # they would overlap
             axis.grid(alpha=0.3)
         axes[-1].legend()
         canvas.savefig(target, dpi=110, metadata={"Software": None})
