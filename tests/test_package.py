@@ -29,12 +29,13 @@ INNER = {
     "estimators": {"sequences", "features", "chain", "trees", "objectives", "boosting", "model"},
     "inspection": {"sequences", "features", "chain", "trees", "model", "estimators"},
 }
-OUTER = {"evaluation", "datasets", "plotting", "reporting", "distributed", "cli"}
+OUTER = {"evaluation", "datasets", "plotting", "reporting", "reproduction", "distributed", "cli"}
 FREE = {"exceptions", "_jit"}
 OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "pycrfsuite", "dask", "ray", "statsmodels")
 HEAVY = (*OPTIONAL, "typer", "rich")
 # Packages and modules whose names are public as they stand, as the outer ring may use them.
-PUBLIC = {"", "callbacks", "datasets", "evaluation", "files", "inspection", "plotting", "reporting", "sampling"}
+PUBLIC = {"", "callbacks", "datasets", "evaluation", "files", "inspection", "plotting", "reporting",
+          "reproduction", "sampling"}  # fmt: skip
 
 
 def room_of(path: Path) -> str:

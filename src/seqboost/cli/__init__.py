@@ -229,6 +229,78 @@ def evaluate(
 
 @app.command()
 @guarded
+def compare(
+    data: Data,
+    test: Annotated[
+        list[Path], typer.Option("--test", "-t", help="Files to test on; may be repeated.", show_default=False)
+    ],
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--models",
+            "-m",
+            help="Some of treecrf, memm, hmm, iohmm, sliding_window, recurrent, linear_crf, perceptron, "
+            "output_coding, future (a,b,c; may be repeated).",
+            show_default="treecrf,memm,hmm,sliding_window",
+        ),
+    ] = None,
+    table: Annotated[str, typer.Option("--table", help="Form of the table: text or markdown.")] = "text",
+    format: options.Format = None,
+    label: options.Label = None,
+    sequence: options.Sequence = None,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    missing: options.Missing = None,
+    columns: options.Columns = None,
+    no_header: options.NoHeader = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    features: options.Features = None,
+    skip_bad: options.SkipBad = False,
+    window: Annotated[
+        str | None,
+        typer.Option(help="Neighbours that are seen, by all that have windows: 3.", rich_help_panel=TRAINING),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of what is drawn at random.", rich_help_panel=TRAINING)] = 0,
+    n_jobs: Annotated[int | None, typer.Option(help="Threads (all cores).", rich_help_panel=TRAINING)] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Another parameter, name=value for all that have it, model.name=value for one; may be repeated.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Train several kinds of models on the same files, and compare them on others.
+
+    One table, the best first: shares of positions and of sequences that are right, seconds, memory, and McNemar's test
+    against the best.
+
+    \b
+    Examples:
+      seqboost compare readings.csv --test test.csv --sequence trial --label activity
+      seqboost compare train.conll --test test.conll --models treecrf,linear_crf,perceptron --table markdown
+      seqboost compare words.txt --test new.txt --models treecrf,hmm --set treecrf.max_iter=100 --json
+    """  # noqa: D301
+    from seqboost.cli.compare import run_compare
+
+    given = _given(
+        format=format, label=label, sequence=sequence, categorical=categorical, drop=drop, missing=missing,
+        columns=columns, no_header=no_header, delimiter=delimiter, encoding=encoding, features=features,
+    )  # fmt: skip
+    common = {"window": parsed(window, "window"), "random_state": seed, "n_jobs": n_jobs}
+    names = listed(models) if models else ("treecrf", "memm", "hmm", "sliding_window")
+    run_compare(
+        data, test, names, reading_from(None, data, given), common, settings or [], form=table, skip_bad=skip_bad,
+        quiet=quiet, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+@guarded
 def inspect(
     model: Model,
     data: Annotated[list[Path] | None, typer.Argument(help="Data files, for one of their sequences.")] = None,
@@ -349,6 +421,41 @@ def convert(
     run_convert(
         data, output, given, to=to, schemes=(from_scheme, to_scheme), skip_bad=skip_bad, quiet=quiet, as_json=as_json
     )
+
+
+@app.command()
+@guarded
+def reproduce(
+    names: Annotated[
+        list[str],
+        typer.Argument(help="list, page, all, or names (or their beginnings) of experiments.", show_default=False),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="A small version of each: all within minutes.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("reproduction"),
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", help="File of the page of all results.", show_default="results.md in the folder"),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run anew what was run before.")] = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Run the experiments of the sources, and show our numbers beside theirs.
+
+    Each writes its table as Markdown and CSV, and its figure; a page has all that was ever run, the full version if
+    there is one. Parts that are done are kept in the cache: after Ctrl-C the same command goes on from there. Data
+    sets are looked for in $SEQBOOST_DATA.
+
+    \b
+    Examples:
+      seqboost reproduce list
+      seqboost reproduce all --quick
+      seqboost reproduce dissertation-table5.4 coding --output results
+      seqboost reproduce page --page docs/results.md
+    """  # noqa: D301
+    from seqboost.cli.reproduce import run_reproduce
+
+    run_reproduce(names, output, page, quick=quick, again=again, quiet=quiet, as_json=as_json)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -109,7 +109,14 @@ class Comparison:
 
 
 def compare(
-    labellers: Mapping[str, Any] | Sequence[Any], X: Any, y: Any, X_test: Any, y_test: Any, *, verbose: bool = False
+    labellers: Mapping[str, Any] | Sequence[Any],
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    verbose: bool = False,
+    tell: Callable[[str, float], object] | None = None,
 ) -> Comparison:
     """Train labellers on the same sequences, and compare them on others.
 
@@ -123,6 +130,8 @@ def compare(
         Test sequences.
     verbose : bool, default=False
         Print a line when a labeller is done.
+    tell : callable, optional
+        Called with the name and the seconds of a labeller that is done.
 
     Returns
     -------
@@ -158,6 +167,8 @@ def compare(
         costs[name] = (fitted - began, done - fitted, peak[0])
         if verbose:
             print(f"{name}: {done - began:.1f} s", flush=True)
+        if tell is not None:
+            tell(name, done - began)
     sequence = getattr(next(iter(named.values())), "sequence", None)
     truth = _by_sequence(y_test, X_test, sequence)
     guesses = {name: _by_sequence(guess, X_test, sequence) for name, guess in predictions.items()}

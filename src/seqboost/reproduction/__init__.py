@@ -1,0 +1,31 @@
+"""The tables and figures of the sources, made anew: ``seqboost reproduce``."""
+
+from __future__ import annotations
+
+from seqboost.reproduction import chains, coding, futures, holes, stratified, treeboosting, windows
+from seqboost.reproduction.experiment import Experiment, Figure, Outcome
+from seqboost.reproduction.running import Step, chosen, run
+from seqboost.reproduction.store import Kept, Store
+from seqboost.reproduction.writing import as_markdown, as_text, page, rows_of, write
+
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "Figure",
+    "Kept",
+    "Outcome",
+    "Step",
+    "Store",
+    "as_markdown",
+    "as_text",
+    "chosen",
+    "page",
+    "rows_of",
+    "run",
+    "write",
+]
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *treeboosting.EXPERIMENTS, *stratified.EXPERIMENTS, *windows.EXPERIMENTS, *coding.EXPERIMENTS, *chains.EXPERIMENTS,
+    *holes.EXPERIMENTS, *futures.EXPERIMENTS,
+)  # fmt: skip

@@ -1,0 +1,294 @@
+"""``seqboost reproduce``: the registry, resuming, what is written, and one experiment from end to end."""
+
+import csv
+import importlib
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from seqboost import datasets
+from seqboost.cli import app
+from seqboost.datasets.dataset import published
+from seqboost.exceptions import DataFileError, MissingExtraError, ParameterError
+from seqboost.reproduction import (
+    EXPERIMENTS,
+    Experiment,
+    Figure,
+    Outcome,
+    Store,
+    as_markdown,
+    chosen,
+    page,
+    run,
+    write,
+    writing,
+)
+from seqboost.reproduction.holes import damaged
+from seqboost.reproduction.tasks import best_of, bits, groups_of, pvalue, rounds_of, share
+
+command = importlib.import_module("seqboost.cli.reproduce")  # the package has a function of this name
+
+
+def invoke(*args, code=0):
+    done = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert done.exit_code == code, (done.output, done.exception)
+    return done
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """No test reads or writes the user's cache."""
+    monkeypatch.setenv("SEQBOOST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SEQBOOST_DATA", raising=False)
+    return tmp_path / "cache"
+
+
+class Counting:
+    """An experiment of four cells that counts its runs, and can be made to fail."""
+
+    def __init__(self):
+        self.ran, self.error_at = [], {}
+        self.experiment = Experiment(
+            name="toy-table1", title="squares", source="Nobody (1999)", place="Table 1", says="They grow.",
+            protocol="counted.", quick="two of them.",
+            cells=lambda quick: [{"n": n, "kind": "a|b*"} for n in range(2 if quick else 4)],
+            run=self.run, agrees=lambda rows: f"{len(rows)} squares.", figure=Figure("kind", "kind", "n", "square"),
+        )  # fmt: skip
+
+    def run(self, cell, quick):
+        if cell["n"] in self.error_at:
+            raise self.error_at[cell["n"]]
+        self.ran.append(cell["n"])
+        row = {**cell, "square": float(cell["n"] ** 2), "source": None}
+        return Outcome([row], [row])
+
+
+@pytest.fixture
+def toy():
+    return Counting()
+
+
+def test_names_are_told_apart_and_cells_too():
+    names = [one.name for one in EXPERIMENTS]
+    assert len(set(names)) == len(names) >= 13
+    for one in EXPERIMENTS:
+        for quick in (False, True):
+            cells = one.cells(quick)
+            paths = {Store().path(one, cell, quick) for cell in cells}
+            assert len(paths) == len(cells) > 0
+            json.dumps([dict(cell) for cell in cells])
+        assert len(one.cells(True)) <= len(one.cells(False))
+
+
+def test_chosen_by_name_beginning_or_all():
+    assert [one.name for one in chosen(["coding-figure5.6"], EXPERIMENTS)] == ["coding-figure5.6"]
+    assert {one.name[:6] for one in chosen(["coding"], EXPERIMENTS)} == {"coding"}
+    assert chosen(["all", "coding"], EXPERIMENTS) == list(EXPERIMENTS)
+    with pytest.raises(ParameterError, match="there is no experiment 'table9'; expected 'all', a name .* treeboosting"):
+        chosen(["table9"], EXPERIMENTS)
+    with pytest.raises(ParameterError, match="no experiment is named"):
+        chosen([], EXPERIMENTS)
+
+
+def test_an_interrupted_run_goes_on(toy, tmp_path):
+    store, told = Store(tmp_path), []
+    toy.error_at = {2: KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        run([toy.experiment], quick=False, store=store)
+    assert toy.ran == [0, 1]
+    assert store.complete(toy.experiment, quick=False) is None
+    toy.error_at = {}
+    found = run([toy.experiment], quick=False, store=store, tell=told.append)
+    assert toy.ran == [0, 1, 2, 3]
+    assert [row["square"] for outcome in found["toy-table1"] for row in outcome.rows] == [0, 1, 4, 9]
+    assert [(step.done, step.total) for step in told] == [(1, 2), (2, 2)]
+    assert told[0].left > 0
+    assert told[1].left == 0
+    run([toy.experiment], quick=False, store=store)
+    assert len(toy.ran) == 4
+    run([toy.experiment], quick=False, store=store, again=True)
+    assert len(toy.ran) == 8
+
+
+def test_cells_of_another_protocol_version_or_damaged_do_not_count(toy, tmp_path):
+    store = Store(tmp_path)
+    run([toy.experiment], quick=True, store=store)
+    assert store.complete(toy.experiment, quick=False) is None  # the quick version is another
+    path = store.path(toy.experiment, {"n": 0, "kind": "a|b*"}, quick=True)
+    whole = path.read_text(encoding="utf-8")
+    for text in (whole[:30], "[]", whole.replace("counted.", "guessed."), whole.replace('"rows"', '"lines"')):
+        path.write_text(text, encoding="utf-8")
+        assert store.complete(toy.experiment, quick=True) is None
+    path.write_text(whole, encoding="utf-8")
+    assert len(store.complete(toy.experiment, quick=True)) == 2
+    assert not list(tmp_path.rglob("*.new"))
+
+
+def test_files_written(toy, tmp_path):
+    pytest.importorskip("matplotlib")
+    outcomes = run([toy.experiment], quick=True, store=Store(tmp_path))["toy-table1"]
+    files = write(toy.experiment, outcomes, tmp_path / "out", quick=True)
+    assert [path.name for path in files] == ["toy-table1-quick.md", "toy-table1-quick.csv", "toy-table1-quick.png"]
+    text = files[0].read_text(encoding="utf-8")
+    assert text.startswith("# toy-table1: squares (quick version)")
+    assert "| 1 | a\\|b\\* | 1 |  |" in text
+    assert "**What agrees:** 2 squares." in text
+    with files[1].open(encoding="utf-8") as file:
+        assert [row["square"] for row in csv.DictReader(file)] == ["0.0", "1.0"]
+    assert files[2].read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_there_are_tables_all_the_same(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    outcomes = run([toy.experiment], quick=True, store=Store(tmp_path))["toy-table1"]
+    assert [path.suffix for path in write(toy.experiment, outcomes, tmp_path, quick=True)] == [".md", ".csv"]
+    with pytest.raises(MissingExtraError, match=r"seqboost\[plot\]"):
+        writing.draw(toy.experiment.figure, outcomes[0].points, tmp_path / "x.png")
+
+
+def test_page_has_the_full_version_if_there_is_one(toy, tmp_path):
+    store, target = Store(tmp_path / "cells"), tmp_path / "docs" / "results.md"
+    assert page([toy.experiment], store, target, tmp_path / "docs" / "results") == ["toy-table1"]
+    assert "Not run yet: toy-table1." in target.read_text(encoding="utf-8")
+    run([toy.experiment], quick=True, store=store)
+    assert page([toy.experiment], store, target, tmp_path / "docs" / "results") == []
+    assert "## toy-table1: squares (quick version)" in target.read_text(encoding="utf-8")
+    run([toy.experiment], quick=False, store=store)
+    page([toy.experiment], store, target, tmp_path / "docs" / "results")
+    text = target.read_text(encoding="utf-8")
+    assert "## toy-table1: squares\n" in text
+    if "![" in text:
+        assert "](results/toy-table1.png)" in text
+
+
+def test_cells_are_short_in_markdown():
+    table = as_markdown([{"a": 0.123456, "b": 98.76}, {"a": None, "c": "x"}]).splitlines()
+    assert table == ["| a | b | c |", "| --- | --- | --- |", "| 0.1235 | 98.76 |  |", "|  |  | x |"]
+
+
+# ------------------------------------------------------------------------------------------------ the command line
+
+
+def test_list():
+    done = invoke("reproduce", "list")
+    assert all(one.name in done.stdout for one in EXPERIMENTS)
+    found = json.loads(invoke("reproduce", "list", "--json").stdout)["experiments"]
+    assert [row["name"] for row in found] == [one.name for one in EXPERIMENTS]
+    assert {row["run"] for row in found} == {""}
+
+
+def test_interrupted_on_the_command_line(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "EXPERIMENTS", (toy.experiment,))
+    toy.error_at = {1: KeyboardInterrupt()}
+    done = invoke("reproduce", "toy", "--output", tmp_path, code=130)
+    assert "the same command goes on from there" in done.stderr
+    assert "[1/4] toy-table1: 0, a|b*" in done.stderr
+    assert "left" in done.stderr
+    toy.error_at = {}
+    done = invoke("reproduce", "toy", "--output", tmp_path)
+    assert toy.ran == [0, 1, 2, 3]
+    assert "1 of 4 parts were run before and are kept" in done.stderr
+    assert "What agrees: 4 squares." in done.stdout
+    assert (tmp_path / "results.md").exists()
+    assert json.loads(invoke("reproduce", "list", "--json").stdout)["experiments"][0]["run"] == "full"
+
+
+def test_mistakes_on_the_command_line(tmp_path):
+    assert "there is no experiment 'table9'" in invoke("reproduce", "table9", code=2).stderr
+    assert "page runs nothing and stands alone" in invoke("reproduce", "page", "coding", code=2).stderr
+    found = json.loads(invoke("reproduce", "table9", "--json", code=2).stdout)
+    assert found["exit_code"] == 2
+
+
+def test_without_data_the_message_names_the_variable(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    done = invoke("reproduce", "windows-nettalk", "--quick", "--output", tmp_path, code=1)
+    assert "SEQBOOST_DATA" in done.stderr
+    assert "nettalk" in done.stderr
+
+
+def test_what_needs_no_data_runs_all_the_same(toy, tmp_path, monkeypatch):
+    lacking = Counting()
+    lacking.error_at = {0: DataFileError("put it into $SEQBOOST_DATA/x")}
+    other = Experiment(**{**vars(lacking.experiment), "name": "lacking"})
+    monkeypatch.setattr(command, "EXPERIMENTS", (other, toy.experiment))
+    done = invoke("reproduce", "all", "--quick", "--output", tmp_path, code=1)
+    assert toy.ran == [0, 1]
+    assert "lacking was left out: put it into $SEQBOOST_DATA/x" in done.stderr
+    assert "1 of 2 experiments were left out" in done.stderr
+
+
+def small_nettalk(target):
+    """Words whose letters are stressed where they are vowels."""
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abdeimnst"), rng.integers(3, 8))) for _ in range(60)]
+    labels = [np.array(["v1" if c in "aei" else "c0" for c in word]) for word in words]
+    return published("nettalk", (words[:40], labels[:40]), (words[40:], labels[40:]))
+
+
+def test_one_experiment_from_end_to_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "load_nettalk", small_nettalk)
+    done = invoke("reproduce", "windows-nettalk", "--quick", "--output", tmp_path / "out", "--json")
+    (found,) = json.loads(done.stdout)["experiments"]
+    assert found["quick"]
+    assert [row["method"] for row in found["rows"]][0] == "sliding window"
+    assert found["rows"][0]["letters %"] == 100.0  # the letter tells the label
+    assert found["rows"][0]["letters %, source"] == 69.6
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "results.md", "windows-nettalk-quick.csv", "windows-nettalk-quick.md",
+    ]  # fmt: skip
+    first = (tmp_path / "out" / "windows-nettalk-quick.csv").read_bytes()
+    shutil.rmtree(tmp_path / "out")
+    invoke("reproduce", "windows-nettalk", "--quick", "--output", tmp_path / "out", "--again", "--quiet")
+    assert (tmp_path / "out" / "windows-nettalk-quick.csv").read_bytes() == first  # seeds are fixed
+
+
+# ------------------------------------------------------------------------------------------------------- protocols
+
+
+def test_right_labels_as_bits():
+    right = bits([["a", "b"], ["c"]], [np.array(["a", "x"]), np.array(["c"])])
+    assert right == "101"
+    assert share(right) == 66.67
+    assert pvalue("1" * 40, "0" * 20 + "1" * 20) < 1e-4
+    assert pvalue("10", "01") == 1.0
+
+
+def test_similar_proteins_are_one_group():
+    X = ["ACDEFGHIKLMN", "MNPQRSTVWYAC", "ACDEFGHIKLMW"]
+    assert groups_of("protein", X) == [0, 1, 0]
+    assert groups_of("stress", X) == [0, 1, 2]
+
+
+def test_letters_of_hyphen_are_missing_in_all_gaps_that_see_them():
+    word = "abcd"
+    padded = "  abcd  "
+    gaps = [dict(zip(("left3", "left2", "left1", "right1", "right2", "right3"), padded[t : t + 6], strict=True))
+            for t in range(3)]  # fmt: skip
+    assert damaged("hyphen", [gaps], 0, seed=0) == [gaps]
+    found = damaged("hyphen", [gaps], 50, seed=2)[0]
+    lost = [found[0]["left1"], *(gap["right1"] for gap in found)]
+    assert None in lost
+    assert lost != [None] * 4
+    for gap, whole in zip(found, gaps, strict=True):
+        for slot, letter in whole.items():
+            assert gap[slot] == (letter if letter == " " else lost[word.index(letter)])
+
+
+def test_choices_by_held_out_sequences():
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcdef"), 6)) for _ in range(24)]
+    labels = [np.array([int(c in "abc") for c in word]) for word in words]
+    common = {"window": 0, "random_state": 0, "min_samples_leaf": 2}
+    options = [{**common, "learning_rate": 1e-6}, {**common, "learning_rate": 0.5}]
+    found = rounds_of(options, words, labels, list(range(24)), max_iter=5, n_folds=3, n_used=2)
+    assert found["learning_rate"] == 0.5
+    assert 1 <= found["max_iter"] <= 5
+    from seqboost import HMM, TreeCRF
+
+    models = [TreeCRF(**common, max_iter=1, learning_rate=1e-6, early_stopping=False), HMM()]
+    assert best_of(models, words, labels, list(range(24)), n_folds=3) is models[1]
