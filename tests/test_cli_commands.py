@@ -206,6 +206,15 @@ def test_help_teaches_with_examples_and_exit_codes():
         assert f"seqboost {command} " in text
 
 
+@pytest.fixture
+def _listening():
+    """Have Ctrl-C do what it does at a terminal; processes in the background are born deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_listening")
 def test_interrupt_asks_the_loop_to_stop():
     words, labels = ["banana", "tomato"] * 15, ["010101", "010101"] * 15
     model = seqboost.TreeCRF(max_iter=50, window=1, refit=True)

@@ -115,7 +115,7 @@ class Recorder(HMM):
 def test_bits_see_as_many_bits_as_they_should(cascade, history):
     X, y = chains(12, n_labels=4)
     Recorder.seen = []
-    model = OutputCoding(Recorder(), n_bits=5, cascade=cascade, random_state=0).fit(X, y)
+    model = OutputCoding(Recorder(), n_bits=5, cascade=cascade, random_state=0, n_jobs=1).fit(X, y)  # bits in order
     codes_of = np.searchsorted(model.classes_, np.concatenate(y))
     for b, (batch, bits) in enumerate(Recorder.seen):
         np.testing.assert_array_equal(bits, model.code_[codes_of, b])

@@ -146,7 +146,7 @@ def explain(model: Any, X: Any, sequence: int = 0, against: Any = None) -> Expla
     batch = batch[[sequence]]
     _, potentials = model._potentials(batch)
     proba = model._posterior(potentials).node_marginals().astype(np.float64)
-    given = model._decode(potentials)
+    given = model._codes(batch)
     scorer = _Scorer(model, batch)
     positions = []
     for t in range(batch.n_rows):
