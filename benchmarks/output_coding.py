@@ -29,6 +29,7 @@ from seqboost.estimators.family.outputcoding import _probabilities
 
 KEY = ("set", "window", "base", "method", "bits")
 GTB: dict[str, Any] = {"max_iter": 60, "learning_rate": 0.5, "max_leaf_nodes": 15, "early_stopping": False}
+DEFAULTS = {name: TreeCRF().get_params()[name] for name in GTB}
 BITS = {"transition": 80, "both": 80, "nettalk": 200, "conll2000": 40}
 LENGTHS = (10, 20, 40, 80, 120, 160, 200)
 HISTORIES: dict[str, tuple[Any, ...]] = {
@@ -129,6 +130,8 @@ def whole(name: str, window: int, kind: str, method: str, **changes: Any) -> Non
 def run(name: str, window: int, kind: str, jobs: int) -> None:
     """Run all methods of a set, window and base, the cheapest first."""
     whole(name, window, kind, "exact", n_jobs=jobs)
+    if kind == "GTB":
+        whole(name, window, kind, "exact, TreeCRF()", **DEFAULTS, n_jobs=jobs)
     for beam in BEAMS if name in ("nettalk", "conll2000") else ():
         whole(name, window, kind, f"beam {beam}", beam=beam, n_jobs=jobs)
     coded(name, window, kind, "iid", 0, jobs)
