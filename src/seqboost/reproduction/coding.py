@@ -29,8 +29,8 @@ TRANSITION, BOTH, NETTALK = ("transition", 1), ("both", 3), (("nettalk", 1), ("n
 PANELS = {"coding-figure5.1": NETTALK, "coding-figure5.2": NETTALK, "coding-figure5.6": (TRANSITION, BOTH)}
 PERCEPTRON = "perceptron"
 BASES = {
-    None: "boosted trees as base (60 rounds at learning rate 0.5, 15 leaves); beside them TreeCRF on all labels at once, "
-    "which the source could not run",
+    None: "boosted trees as base (60 rounds at learning rate 0.5, 15 leaves); beside them TreeCRF on all labels at "
+    "once, which the source could not run",
     PERCEPTRON: "the averaged perceptron as base (10 passes); beside them the same on all labels at once",
 }
 CYCLE = {"TreeCRF": None, "i-SECOC": 0, "c-SECOC(1)": 1, "c-SECOC(2)": 2}
