@@ -292,3 +292,65 @@ def test_choices_by_held_out_sequences():
 
     models = [TreeCRF(**common, max_iter=1, learning_rate=1e-6, early_stopping=False), HMM()]
     assert best_of(models, words, labels, list(range(24)), n_folds=3) is models[1]
+
+
+def by_name(name):
+    (found,) = chosen([name], EXPERIMENTS)
+    return found
+
+
+def test_table_of_missing_values():
+    pytest.importorskip("statsmodels")
+    one = by_name("dissertation-table4.1")
+    right = {"instance_weighting": 620, "surrogate": 600, "impute": 500, "indicator": 630}
+    rows = [
+        {**cell, "test set": 0, "right": right[cell["policy"]] + 5 * cell["training set"], "n": 1000}
+        for cell in one.cells(True)
+    ]
+    table = one.table(rows)
+    found = {row["policy"]: row for row in table if row["set"] == "protein"}
+    assert found["impute"]["accuracy %"] == 50.25
+    assert found["impute"]["log odds"].endswith("*")
+    assert float(found["impute"]["log odds"].rstrip("*")) == pytest.approx(np.log(1.0101 / (0.6225 / 0.3775)), abs=2e-3)
+    assert [row["log odds, source"] for row in found.values()] == [None, "-0.041*", "-0.072*", "-0.020*"]
+    assert not found["indicator"]["log odds"].startswith("-")
+    assert "protein: of 3 comparisons, 1 clearly for it and 0 clearly against it" in one.agrees(table)
+    assert "The sign of 6 of 9 coefficients is that of the source" in one.agrees(table)
+
+
+def test_table_of_shrinkage_has_stars_on_the_better():
+    one = by_name("dissertation-table3.4")
+    good, poor = "1" * 90 + "0" * 10, "1" * 60 + "0" * 40
+    rows = [
+        {
+            **cell,
+            "right": dict.fromkeys(("posterior", "viterbi"), good if cell["route"] == better else poor),
+            "chosen": "",
+        }
+        for cell in one.cells(True)
+        for better in ["shrinkage" if cell["set"] == "protein" else "original"]
+    ]
+    table = one.table(rows)
+    assert (table[0]["shrinkage %"], table[0]["original %"]) == ("90.00***", "60.00")
+    assert (table[0]["source"], table[0]["original, source"]) == ("64.52**", "62.70")
+    assert (table[2]["shrinkage %"], table[2]["original %"]) == ("60.00", "90.00***")
+    assert "ahead in 2 of 6 pairs, clearly (stars) in 2, and clearly behind in 4" in one.agrees(table)
+
+
+def test_verdicts_follow_the_numbers():
+    one = by_name("coding-figure5.6")
+    share_of = {"iid": 30.0, "i-SECOC": 40.0, "c-SECOC(1)": 45.0, "c-SECOC(5)": 50.0, "exact TreeCRF": 60.0}
+    rows = [
+        {**cell, "bits": cell["bits"] or None, "labels right %": share_of[cell["method"]]} for cell in one.cells(True)
+    ]
+    told = one.agrees(rows)
+    assert "best cascade c-SECOC(5) 50.0, exact chain 60.0; the source's order iid < i-SECOC < c-SECOC holds" in told
+    assert "codes are not alike (20.0 points apart; alike in the source)" in told
+    made_up = by_name("dissertation-table5.4")
+    rows = [{**cell, "right": 100.0 if cell["method"] == "FF-MEMM-0" else 60.0, "source": 61.0}
+            for cell in made_up.cells(True)]  # fmt: skip
+    table = made_up.table(rows)
+    assert table[0] == {"method": "SW", "xor %": 60.0, "xor %, source": 61.0, "or %": 60.0, "or %, source": 61.0,
+                        "extra %": 60.0, "extra %, source": 61.0}  # fmt: skip
+    told = made_up.agrees(table)
+    assert "future features are best on all three sets; chains of higher order do not always gain" in told

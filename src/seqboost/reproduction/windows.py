@@ -67,7 +67,7 @@ def _agrees(rows: list[Row]) -> str:
             letters = "as there" if left["letters %"] < one["letters %"] < right["letters %"] else "unlike there"
             best = right["words %"] > max(one["words %"], left["words %"])
             told.append(
-                f"with {base}, windows from right to left have the {'most' if best else 'not the most'} words right "
+                f"with {base}, windows from right to left have {'the most' if best else 'not the most'} words right "
                 f"({right['words %']} %, source 24.4 %); letters order {letters} (left to right {left['letters %']}, "
                 f"no recurrence {one['letters %']}, right to left {right['letters %']})"
             )
