@@ -514,7 +514,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
         self._seed = int(header["seed"])
-        self._lasting = EARLIER | {name: revived(value) for name, value in header["lasting"].items()}
+        lasting = {name: revived(value) for name, value in header["lasting"].items()}
+        unnamed = {name: value for name, value in EARLIER.items() if name not in lasting}
+        self._lasting = lasting | unnamed  # in the order of the file: saved again, it has the same bytes
         model = FrozenModel.from_arrays(arrays, header["model"])
         past = {name: without_null(values) for name, values in header["history"].items()}
         history = History(np.ones(1, dtype=bool), np.ones(1), **past)
