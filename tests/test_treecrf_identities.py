@@ -486,7 +486,7 @@ def test_damaged_files(saved, tmp_path):
     ("change", "match"),
     [
         (lambda header: header.pop("classes"), "does not hold a complete model"),
-        (lambda header: header.update(estimator="Ridge"), "holds a model of kind 'Ridge', not TreeCRF"),
+        (lambda header: header.update(estimator="Ridge"), "holds a model of kind 'Ridge', which this seqboost does not know"),
         (lambda header: header["classes"].append("d"), "4 labels have names, but 3 have trees"),
         (lambda header: header.update(best_iteration=99), "does not hold a complete model"),
         (lambda header: header["parameters"].update(colour=3), "does not hold a complete model"),
