@@ -155,7 +155,7 @@ def stress(orders: list[int]) -> None:
         methods |= {f"MEMM-{k}": memm(k), f"CRF-{k}": crf(k)}
         for u in (2, 4):
             methods |= {f"FF-MEMM-{k}, bag {u}": memm(k, u)}
-            methods |= {f"FF-MEMM-{k}, bag {u}, a pattern per label": memm(k, u, patterns="per_label")}
+            methods |= {f"FF-MEMM-{k}, bag {u}, shared patterns": memm(k, u, patterns="shared")}
     rows = [_row(method, model, data, {}) for method, model in methods.items()]
     write("stress", rows, ("method",))
 

@@ -12,8 +12,9 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from treecrf_data import all_equal, chains
 
-from seqboost import HMM, load
+from seqboost import HMM, TreeCRF, load
 from seqboost.estimators.family.hmm import transition_scores
+from seqboost.estimators.persistence import KINDS
 
 
 def enumerated(model, emission, order, length):
@@ -163,6 +164,15 @@ def test_constant_and_all_missing_columns():
 @pytest.mark.parametrize("order", [0, 2])
 def test_contract(order, tmp_path):
     check_labeler(HMM(order=order), tmp_path=tmp_path)
+
+
+def test_files_name_their_kind(tmp_path):
+    HMM().fit(*words()).save(tmp_path / "model")
+    with pytest.raises(ValueError, match="holds a model of kind 'HMM', not TreeCRF; read it with the class that wrote"):
+        TreeCRF.load(tmp_path / "model")
+    assert set(KINDS) == {
+        "FutureFeatureMEMM", "HMM", "IOHMM", "LinearCRF", "MEMM", "OutputCoding", "TreeCRF", "VotedPerceptron",
+    }  # fmt: skip
 
 
 def test_a_file_whose_parts_do_not_fit(tmp_path, monkeypatch):

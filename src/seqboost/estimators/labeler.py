@@ -53,7 +53,8 @@ class Labeler(BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         """Enter a labeller of this package into the list of those that a model file may name."""
         super().__init_subclass__(**options)
-        if cls.__module__.startswith("seqboost.") and hasattr(cls, "fit") and not cls.__name__.startswith("_"):
+        is_whole = hasattr(cls, "fit") and cls._from_arrays is not Labeler._from_arrays
+        if is_whole and cls.__module__.startswith("seqboost."):
             KINDS[cls.__name__] = cls
 
     # Parameters that play a part in prediction, and may be changed after fit.
