@@ -196,7 +196,7 @@ def words() -> None:
     kin = {word for word in table if word.startswith(STEMS)}
     chosen = np.random.default_rng(0).permutation(sorted(set(table) - kin)).tolist()
     X, y = chosen, [list(table[word]) for word in chosen]
-    models = {"MEMM-1": memm(1, window=2), "FF-MEMM-1": memm(1, window=2, endless=True)}
+    models = {"MEMM-1": memm(1, window=2), "FF-MEMM-1": memm(1, window=2, endless=True, patterns="shared")}
     for model in models.values():
         model.fit(X, y)
     names = [word for word in SHOWN if word in table]
