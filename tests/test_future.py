@@ -96,6 +96,16 @@ def test_saved_and_threaded_models_are_the_same_to_the_bit(form, tmp_path):
     assert all_equal(other.predict_proba(X), model.predict_proba(X))
 
 
+def test_parameters_changed_after_fit_wait_for_the_next_fit(tmp_path):
+    X, y = later(40)
+    model = small(1, bag_size=3).fit(X, y)
+    before = model.predict_proba(X)
+    model.set_params(bag_size=1, direction="past", pattern_start=-1.0, order=0)
+    assert all_equal(model.predict_proba(X), before)
+    model.save(tmp_path / "model")
+    assert all_equal(load(tmp_path / "model").predict_proba(X), before)
+
+
 def test_files_with_missing_parts_are_refused(tmp_path):
     X, y = later(40)
     model = small(0, bag_size=3).fit(X, y)

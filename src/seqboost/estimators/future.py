@@ -65,6 +65,8 @@ JOINT_LABELS = 10  # trees of level 1 see the labels before up to so many labels
 SHARED_LABELS = 3  # one tree for all labels from so many on
 PATTERN_LAMBDA = 1.0  # G's curvature is that of a coin on average, whatever λ of level 1 is
 
+LASTING = ("order", "bag_size", "direction", "pattern_start")  # of these the model is made: prediction asks for them
+
 RULES = {
     **PREDICTION_RULES,
     "order": integer(0, 8),
@@ -112,6 +114,7 @@ class _Model:
     patterns: tuple[Forest, ...]
     effects: NDArray[np.float64]  # (n_patterns, n_labels)
     names: tuple[str, ...]  # of the columns of level 1, found patterns first
+    fitted: dict[str, Any]  # parameters that prediction rests on, as they were in fit
 
 
 class FutureFeatureMEMM(SequenceLabeler):
@@ -300,14 +303,15 @@ class FutureFeatureMEMM(SequenceLabeler):
         """Return G of all patterns at all positions, (n_rows, n_patterns)."""
         model, n_threads = self._model, self._n_threads
         binned = model.binner.transform(batch, n_threads=n_threads)
-        start = np.full((1, binned.n_rows, 1), self.pattern_start, dtype=np.float32)
+        start = np.full((1, binned.n_rows, 1), model.fitted["pattern_start"], dtype=np.float32)
         scores = [forest_scores(forest, binned, n_threads, start=start).reshape(-1) for forest in model.patterns]
         return np.stack(scores, axis=1) if scores else np.zeros((binned.n_rows, 0), dtype=np.float32)
 
     def _future_features(self, batch: SequenceBatch) -> NDArray[np.float64]:
         """Return Q of all patterns at all positions, (n_rows, n_patterns)."""
         scores = self._pattern_scores(batch)
-        bags = Bags(batch.offsets, plain_number(self.bag_size), self.direction)
+        fitted = self._model.fitted
+        bags = Bags(batch.offsets, fitted["bag_size"], fitted["direction"])
         found = [bags.probabilities(scores[:, i]) for i in range(scores.shape[1])]
         return np.stack(found, axis=1) if found else np.zeros(scores.shape)
 
@@ -319,8 +323,7 @@ class FutureFeatureMEMM(SequenceLabeler):
         binned = model.level_binner.transform(batch.with_numbers(model.names, columns), n_threads=n_threads)
         start = (features @ model.effects).T[:, :, None].astype(np.float32)
         scores = forest_scores(model.forest, binned, n_threads, start=start)
-        order = 0 if len(model.table) == 1 else int(plain_number(self.order))
-        return locally_normalised(Potentials(scores, model.table, batch.offsets, order))
+        return locally_normalised(Potentials(scores, model.table, batch.offsets, model.fitted["order"]))
 
     def pattern_probabilities(self, X: Any) -> Any:
         """Return how surely each position is one of the patterns: p = σ(G).
@@ -371,7 +374,7 @@ class FutureFeatureMEMM(SequenceLabeler):
         forests = {"forest": model.forest} | {f"pattern{i}": forest for i, forest in enumerate(model.patterns)}
         for name, forest in forests.items():
             arrays |= {f"{name}.{key}": array for key, array in forest.to_arrays().items()}
-        return arrays, {**header, "names": list(model.names), "history": self.history_}
+        return arrays, {**header, "names": list(model.names), "fitted": model.fitted, "history": self.history_}
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
         def part(name: str) -> dict[str, NDArray[Any]]:
@@ -386,17 +389,19 @@ class FutureFeatureMEMM(SequenceLabeler):
         effects = arrays["effects"].astype(np.float64)
         forest = Forest.from_arrays(part("forest"))
         patterns = tuple(Forest.from_arrays(part(f"pattern{i}")) for i in range(len(effects)))
-        n_labels, space = len(self.classes_), ContextSpace(len(self.classes_), int(self.order))
+        fitted = {name: header["fitted"][name] for name in LASTING}
+        check_parameters(type(self).__name__, fitted, {name: RULES[name] for name in LASTING})
+        n_labels, space = len(self.classes_), ContextSpace(len(self.classes_), fitted["order"])
         table = arrays["table"].astype(np.float64)
         fits = forest.n_labels == n_labels and effects.shape == (len(patterns), n_labels)
-        if not fits or table.shape not in ((1, n_labels), (space.n_extended, n_labels)):
+        if not fits or table.shape != (space.n_extended, n_labels):
             raise ValueError("labels, trees and table do not fit together")
         for trees, layout in [(forest, level_binner.layout), *((trees, binner.layout) for trees in patterns)]:
             n_slots = np.diff(layout.slot_start).astype(np.int64)
             trees.check_layout(layout.n_dense_features, n_slots, len(layout.sparse_offsets))
         self.history_ = header["history"]
         names = tuple(map(str, header["names"]))
-        self._set_model(_Model(binner, level_binner, forest, table, patterns, effects, names))
+        self._set_model(_Model(binner, level_binner, forest, table, patterns, effects, names, fitted))
 
 
 class FutureFeatures(TransformerMixin, BaseEstimator):
@@ -545,7 +550,8 @@ class _Growth:
                 _note(history, "pattern", pattern.forest.n_rounds, pattern.score)
         effects = np.array([pattern.effect for pattern in found]).reshape(len(found), self._n_labels)
         forests = tuple(pattern.forest for pattern in found)
-        return _Model(self._binner, self._level_binner, forest, table, forests, effects, self._names), history
+        fitted = {name: self._parameters[name] for name in LASTING}
+        return _Model(self._binner, self._level_binner, forest, table, forests, effects, self._names, fitted), history
 
     def _first_table(self) -> NDArray[np.float64]:
         """Return the log-probabilities of labels after contexts, as counted in training."""
