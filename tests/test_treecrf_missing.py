@@ -2,8 +2,6 @@
 
 import itertools
 import os
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -274,16 +272,6 @@ def test_policies_are_parameters_like_others(tmp_path):
     fitted = model_of({("letter", "other"): "impute", "*": "indicator"}).fit(X, y)
     fitted.save(os.fspath(tmp_path / "model"))
     assert seqboost.load(tmp_path / "model").missing == fitted.missing
-
-
-def test_the_examples_of_the_page_run(capsys):
-    text = (Path(__file__).parents[1] / "docs" / "missing.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert blocks
-    names = {}
-    for block in blocks:
-        exec(compile(block, "missing.md", "exec"), names)
-    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["numeric", "categorical"])
