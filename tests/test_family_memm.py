@@ -10,6 +10,7 @@ from family_data import check_labeler
 from treecrf_data import all_equal, chains
 
 from seqboost import MEMM, TreeCRF
+from seqboost.estimators import pieces
 from seqboost.estimators.family import memm
 
 
@@ -72,7 +73,7 @@ def test_pieces_give_the_same(monkeypatch):
     X, y = chains(20, lengths=(2, 9))
     model = small(order=2).fit(X, y)
     whole, labels = model.predict_proba(X), model.predict(X)
-    monkeypatch.setattr(memm, "MOST_CELLS", 300)
+    monkeypatch.setattr(pieces, "MOST_CELLS", 300)
     assert len(model._pieces(model._batch(X))) > 5
     assert all_equal(model.predict_proba(X), whole)
     assert all_equal(model.predict(X), labels)

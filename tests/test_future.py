@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from family_data import EXPECTED_FAILURES, FLAT, NO_ARRAY_API, check_labeler
+from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from treecrf_data import all_equal, chains
 
 from seqboost import FutureFeatureMEMM, FutureFeatures, TreeCRF, load
 from seqboost.datasets import make_future_bits
-from seqboost.exceptions import InputError, ModelFileError, ParameterError
+from seqboost.estimators import pieces
+from seqboost.exceptions import InputError, MemoryLimitError, ModelFileError, ParameterError
 from seqboost.model.file import read_model, write_model
 
 
@@ -142,9 +144,50 @@ def test_features_are_columns_for_any_labeller():
     assert finder.get_feature_names_out().tolist() == list(batch.schema.names)
     q = np.concatenate(finder.model_.future_features(test.X))
     np.testing.assert_array_equal(batch.numeric[:, -q.shape[1] :], q)
-    named = [[{"future_pattern_0": 1.0}] * 3] * 4
-    with pytest.raises(InputError, match="X has a column 'future_pattern_0' already"):
-        FutureFeatures(small()).fit(named, [[0, 1, 0]] * 4)
+
+
+def test_features_of_near_and_far_can_be_chained():
+    X, y = later(60)
+    near = FutureFeatures(small(bag_size=2)).fit(X, y)
+    batch = near.transform(X)
+    far = FutureFeatures(small(bag_size=None)).fit(batch, y)
+    assert not set(near.names_) & set(far.names_)
+    assert len(far.transform(batch).schema.names) == 1 + len(near.names_) + len(far.names_)
+
+
+def test_output_settings_of_scikit_learn_do_not_touch_batches():
+    X, y = later(40)
+    with config_context(transform_output="pandas"):
+        assert len(FutureFeatures(small(bag_size=2)).fit_transform(X, y)) == 40
+
+
+def test_features_need_a_model_that_finds_them():
+    with pytest.raises(ParameterError, match="'model' parameter of FutureFeatures must be a FutureFeatureMEMM"):
+        FutureFeatures(TreeCRF()).fit(*later(20))
+
+
+def test_held_out_labels_that_cannot_be_scored_are_refused():
+    X, y = later(40)
+    hidden = [[None if t % 2 == 0 else label for t, label in enumerate(labels)] for labels in y]
+    usable = [i for i, labels in enumerate(y) if len(labels) > 1][:5]
+    with pytest.raises(InputError, match="no held-out label has its 1 labels before it observed"):
+        small(1).fit(X, y, X_val=[X[i] for i in usable], y_val=[hidden[i] for i in usable])
+
+
+def test_what_does_not_fit_into_memory_is_refused():
+    X = ["abcdefghi" * 2] * 60
+    y = [[c + str(t % 1) for t, c in enumerate(word)] for word in X]
+    with pytest.raises(MemoryLimitError, match="lower order"):
+        small(8, max_patterns=0).fit(X, y)
+
+
+def test_prediction_in_pieces_is_the_same(monkeypatch):
+    X, y = later(40)
+    model = small(1, bag_size=3).fit(X, y)
+    whole = model.predict_proba(X)
+    monkeypatch.setattr(pieces, "MOST_CELLS", 60)
+    assert all_equal(model.predict_proba(X), whole)
+    assert all_equal(model.predict(X), [model.classes_[p.argmax(axis=1)] for p in whole])
 
 
 def test_one_long_sequence_is_cut_into_blocks_and_a_short_one_refused():
@@ -156,7 +199,7 @@ def test_one_long_sequence_is_cut_into_blocks_and_a_short_one_refused():
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
-    [({"bag_size": 0}, "'bag_size'.*an int of 1 or more or None"), ({"direction": "left"}, "'direction'.*one of"),
+    [({"bag_size": 0}, "'bag_size'.*an int from 1 to .* or None"), ({"direction": "left"}, "'direction'.*one of"),
      ({"pattern_start": 1.0}, "'pattern_start'"), ({"patterns": "both"}, "'patterns'"), ({"order": -1}, "'order'"),
      ({"max_patterns": -1}, "'max_patterns'"), ({"validation_fraction": 0.0}, "'validation_fraction'")],
 )  # fmt: skip

@@ -13,6 +13,7 @@ and so on until no pattern helps.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,8 +45,10 @@ from seqboost.boosting import (
 from seqboost.chain import ContextSpace, Potentials, locally_normalised
 from seqboost.estimators.arguments import unchanged_on_failure, validation_pair, where
 from seqboost.estimators.holdout import has_blocks, hold_out, hold_out_blocks
+from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.parameters import check_parameters, integer, one_of, plain_number, real, verbose_rule
 from seqboost.estimators.patterns import LEAST_GAIN, Pattern, PatternSearch
+from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.training import Labelled
@@ -70,7 +73,7 @@ LASTING = ("order", "bag_size", "direction", "pattern_start")  # of these the mo
 RULES = {
     **PREDICTION_RULES,
     "order": integer(0, 8),
-    "bag_size": integer(1, none=True),
+    "bag_size": integer(1, 2**31 - 1, none=True),
     "direction": one_of("future", "past", "both"),
     "patterns": one_of("per_label", "shared"),
     "max_patterns": integer(0, 100),
@@ -325,6 +328,16 @@ class FutureFeatureMEMM(SequenceLabeler):
         scores = forest_scores(model.forest, binned, n_threads, start=start)
         return locally_normalised(Potentials(scores, model.table, batch.offsets, model.fitted["order"]))
 
+    def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
+        """Cut a batch into parts whose scores, with all contexts, fit into memory."""
+        return in_pieces(batch, len(self.classes_) ** (1 + self._model.fitted["order"]))
+
+    def _marginals(self, batch: SequenceBatch) -> NDArray[np.float32]:
+        return np.concatenate([super(FutureFeatureMEMM, self)._marginals(piece) for piece in self._pieces(batch)])
+
+    def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
+        return np.concatenate([super(FutureFeatureMEMM, self)._codes(piece) for piece in self._pieces(batch)])
+
     def pattern_probabilities(self, X: Any) -> Any:
         """Return how surely each position is one of the patterns: p = σ(G).
 
@@ -404,7 +417,7 @@ class FutureFeatureMEMM(SequenceLabeler):
         self._set_model(_Model(binner, level_binner, forest, table, patterns, effects, names, fitted))
 
 
-class FutureFeatures(TransformerMixin, BaseEstimator):
+class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Patterns in later (or earlier) positions as columns, for any labeller.
 
     Finds patterns as :class:`FutureFeatureMEMM` does, and adds for each of them a column: how surely it lies in the bag
@@ -448,6 +461,10 @@ class FutureFeatures(TransformerMixin, BaseEstimator):
         from sklearn.base import clone
 
         model = FutureFeatureMEMM(order=0) if self.model is None else self.model
+        if not isinstance(model, FutureFeatureMEMM):
+            raise ParameterError(
+                f"The 'model' parameter of FutureFeatures must be a FutureFeatureMEMM. Got {model!r:.60} instead."
+            )
         self.model_ = clone(model).fit(X, y, **arguments)
         self.names_ = list(self.model_._model.names[: len(self.model_.patterns_)])
         return self
@@ -496,16 +513,27 @@ class _Growth:
         self._bags = Bags(offsets, parameters["bag_size"], parameters["direction"])
         self._order = parameters["order"]
         self._joint = self._order == 0 or n_labels <= JOINT_LABELS
+        self._check_memory()
         self._objective = LocalLikelihood(
             self._labels, offsets, n_labels=n_labels, order=self._order, joint=self._joint,
             sequence_weights=np.where(self._is_training, self._weights, 0.0),
         )  # fmt: skip
-        if not self._objective.n_observed[self._is_training].any():
-            raise InputError(
-                f"no training label has its {self._order} labels before it observed as well; use a lower order, or "
-                f"label more"
-            )
+        for name, part in (("training", self._is_training), ("held-out", ~self._is_training)):
+            if not self._objective.n_observed[part].any():
+                raise InputError(
+                    f"no {name} label has its {self._order} labels before it observed as well; use a lower order, "
+                    f"label more, or give other sequences as X_val and y_val"
+                )
         self._set_columns(training.batch)
+
+    def _check_memory(self) -> None:
+        """Refuse what would not fit into memory."""
+        layout = self._binned.layout
+        n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
+        FitMemory(
+            self._binned.n_rows, self._n_labels, self._order, n_cells, self._parameters["max_leaf_nodes"],
+            self._n_threads, self._binned.nbytes, self._n_labels >= SHARED_LABELS,
+        ).check(joint=self._joint)  # fmt: skip
 
     def _fit_binner(self, batch: SequenceBatch, window: Any) -> FeatureBinner:
         return FeatureBinner.fit(
@@ -519,7 +547,8 @@ class _Growth:
     def _set_columns(self, batch: SequenceBatch) -> None:
         """Make room for the columns of patterns, in evenly spaced bins; until one is found, its column is constant."""
         n = self._parameters["max_patterns"]
-        self._names = tuple(f"{self._parameters['direction']}_pattern_{i}" for i in range(n))
+        free = (f"{self._parameters['direction']}_pattern_{i}" for i in itertools.count())
+        self._names = tuple(itertools.islice((name for name in free if name not in batch.schema.names), n))
         window = self._parameters["window"]
         windows = dict(window) if isinstance(window, Mapping) else {"*": window}
         ladder = (np.arange(batch.n_rows) % BINS + 0.5) / BINS

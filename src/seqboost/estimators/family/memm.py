@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, locally_normalised
+from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.treecrf import TreeCRF
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["MEMM"]
-
-MOST_CELLS = 2**25  # scores of a part of the sequences that are in memory at once
 
 FIXED: dict[str, Any] = {"objective": "local", "pseudo_likelihood_rounds": 0, "contexts": "all", "init": "labels"}
 
@@ -181,10 +180,7 @@ class MEMM(TreeCRF):
 
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""
-        n_cells = len(self.classes_) ** (1 + self._trained.model.order)
-        piece = np.cumsum(batch.lengths) * n_cells // MOST_CELLS
-        cuts = np.flatnonzero(np.diff(piece)) + 1
-        return [batch[part] for part in np.split(np.arange(batch.n_sequences), cuts)] if len(cuts) else [batch]
+        return in_pieces(batch, len(self.classes_) ** (1 + self._trained.model.order))
 
     def _marginals(self, batch: SequenceBatch) -> NDArray[np.float32]:
         return np.concatenate([super(MEMM, self)._marginals(piece) for piece in self._pieces(batch)])
