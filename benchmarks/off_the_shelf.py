@@ -6,7 +6,8 @@ python benchmarks/off_the_shelf.py [--only protein,stress] [--methods default,ch
 change to the defaults with the best accuracy in cross-validation on training sequences (``defaults.py`` writes them).
 LightGBM gets windows and a chain of labels decoded by Viterbi or by posterior (the one that held-out sequences prefer),
 CRFsuite indicators of a window, numbers cut at quantiles. Recordings are held out whole, and all folds are scored
-together; p-values are McNemar's. What a method predicts is kept (in ``SEQBOOST_CACHE``), so that methods can be run
+together; p-values are McNemar's, which takes positions as independent, and those of exchanging blocks of at most 100
+positions, which does not. What a method predicts is kept (in ``SEQBOOST_CACHE``), so that methods can be run
 one at a time; ``--methods ""`` only writes the table.
 """
 
@@ -24,7 +25,7 @@ import numpy as np
 import report
 from data import LOADERS, Split, crfsuite_attributes, indicator_rows, load, synthetic_folder, word_attributes
 from peers import Outcome, crfsuite, lightgbm_windows, span_f1
-from seqboost.evaluation import mcnemar
+from seqboost.evaluation import mcnemar, permutation_test
 
 METHODS = ("default", "chosen", "lightgbm", "crfsuite")
 ATTRIBUTES = {"conll2000": crfsuite_attributes, "ncbi_disease": word_attributes}
@@ -107,12 +108,14 @@ def row_of(name: str, method: str, truth: list[np.ndarray], found: dict[str, Any
     """Return a line of the table."""
     labels = {m: [np.array(p) for p in document["labels"]] for m, document in found.items()}
     right = np.concatenate(labels[method]) == np.concatenate(truth)
+    pair = (truth, labels["default"], labels[method])
     return {
         "set": name,
         "method": method,
         "accuracy %": round(100 * float(np.mean(right)), 2),
         "span F1 %": round(100 * span_f1(truth, labels[method]), 2) if name in SPAN_SETS else None,
-        "p against default": None if method == "default" else mcnemar(truth, labels["default"], labels[method]).pvalue,
+        "p against default": None if method == "default" else mcnemar(*pair).pvalue,
+        "p by blocks": None if method == "default" else permutation_test(*pair).pvalue,
         "fit s": found[method]["fit s"],
         "predict s": found[method]["predict s"],
         "settings": found[method]["settings"],

@@ -1,5 +1,6 @@
 """McNemar's test and the analysis of deviance, against SciPy, statsmodels and sums by hand."""
 
+import itertools
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from seqboost.evaluation import deviance_analysis, mcnemar
+from seqboost.evaluation import deviance_analysis, mcnemar, permutation_test
 from seqboost.exceptions import InputError, ParameterError
 
 
@@ -50,6 +51,46 @@ def test_mcnemar_refuses_labellings_that_do_not_fit():
         mcnemar([[0, 1], [0]], [[0, 1], [0, 0]], [[0, 1], [0]])
     with pytest.raises(ParameterError, match="expected True"):
         mcnemar([0], [0], [0], exact="yes")
+
+
+def test_permutation_test_is_the_share_of_exchanges_that_differ_as_much():
+    rng = np.random.default_rng(0)
+    y = [np.zeros(n, dtype=int) for n in (3, 1, 7, 4, 5, 2)]
+    a, b = ([(rng.random(len(labels)) < 0.4).astype(int) for labels in y] for _ in range(2))
+    starts = [0, 3, 4, 8, 11, 15, 18, 20]  # 7 and 5 positions are two blocks each
+    gap = np.concatenate(b) - np.concatenate(a)
+    units = np.add.reduceat(gap, starts)
+    found = permutation_test(y, a, b, block=4)
+    signs = np.array(list(itertools.product([-1, 1], repeat=len(units))))
+    assert (found.difference, found.n_blocks) == (gap.sum(), len(starts))
+    assert found.difference != 0
+    assert found.pvalue == pytest.approx(np.mean(np.abs(signs @ units) >= abs(units.sum())))
+
+
+def test_permutation_test_keeps_its_level_where_mcnemar_does_not():
+    rng = np.random.default_rng(0)
+    pvalues = []
+    for _ in range(200):  # two labellers, equally good, that are wrong for 50 positions at a time
+        a, b = (np.repeat(rng.random(40) < 0.3, 50) for _ in range(2))
+        y = np.zeros(2000, dtype=bool)
+        pvalues.append((permutation_test(y, a, b, block=50).pvalue, mcnemar(y, a, b).pvalue))
+    found, naive = np.mean(np.array(pvalues) < 0.05, axis=0)
+    assert found < 0.09
+    assert naive > 0.5
+
+
+def test_permutation_test_of_independent_positions_agrees_with_mcnemar():
+    rng = np.random.default_rng(1)
+    y, a, b = rng.integers(0, 2, size=(3, 300))
+    assert permutation_test(y, a, b, block=1).pvalue == pytest.approx(mcnemar(y, a, b).pvalue, abs=0.03)
+    assert permutation_test(y, a, a).pvalue == 1.0
+    assert permutation_test([[None], [np.nan, 1]], [[1], [1, 1]], [[0], [1, 0]])[:2] == (1, 1)
+
+
+@pytest.mark.parametrize("block", [0, 1.5, True, "whole"])
+def test_permutation_test_refuses_blocks_that_are_none(block):
+    with pytest.raises(ParameterError, match="expected a number of positions"):
+        permutation_test([0, 1], [0, 1], [0, 1], block=block)
 
 
 def evaluations(seed=0, n_methods=3, n_sets=4):

@@ -8,6 +8,7 @@ from seqboost.evaluation.compare import Comparison, compare
 from seqboost.evaluation.deviance import DevianceAnalysis, deviance_analysis
 from seqboost.evaluation.labelling import LabelledSequences, label_sequences
 from seqboost.evaluation.mcnemar import McNemar, mcnemar
+from seqboost.evaluation.permutation import PermutationTest, permutation_test
 from seqboost.evaluation.report import Evaluation, evaluate
 from seqboost.evaluation.scores import (
     Confusion,
@@ -28,6 +29,7 @@ __all__ = [
     "LabelScore",
     "LabelledSequences",
     "McNemar",
+    "PermutationTest",
     "SpanScores",
     "accuracy",
     "calibration",
@@ -38,6 +40,7 @@ __all__ = [
     "label_scores",
     "label_sequences",
     "mcnemar",
+    "permutation_test",
     "sequence_accuracy",
     "span_scores",
 ]

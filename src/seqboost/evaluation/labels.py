@@ -9,11 +9,20 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError
 
-__all__ = ["right_labels"]
+__all__ = ["right_by_sequence", "right_labels"]
 
 
 def right_labels(y_true: Any, **predicted: Any) -> dict[str, NDArray[np.bool_]]:
     """Tell of each prediction where it is right, over all positions whose true label is observed.
+
+    Parameters and errors are those of :func:`right_by_sequence`.
+    """
+    right = right_by_sequence(y_true, **predicted)
+    return {name: np.concatenate([np.zeros(0, dtype=np.bool_), *parts]) for name, parts in right.items()}
+
+
+def right_by_sequence(y_true: Any, **predicted: Any) -> dict[str, list[NDArray[np.bool_]]]:
+    """Tell of each prediction, sequence by sequence, where it is right; unobserved labels are left out.
 
     Parameters
     ----------
@@ -21,7 +30,7 @@ def right_labels(y_true: Any, **predicted: Any) -> dict[str, NDArray[np.bool_]]:
         None or NaN = unobserved.
     **predicted : the same
         Predictions by name. If anything has arrays or lists as elements, all are lists of sequences, and strings among
-        them are sequences of characters; otherwise all are flat.
+        them are sequences of characters; otherwise all are flat, one sequence.
 
     Raises
     ------
@@ -37,12 +46,20 @@ def right_labels(y_true: Any, **predicted: Any) -> dict[str, NDArray[np.bool_]]:
             )
     if any(isinstance(element, (list, np.ndarray)) and np.ndim(element) for e in given.values() for element in e):
         _check_lengths(given)
-        given = {name: [label for sequence in labels for label in sequence] for name, labels in given.items()}
+    else:
+        given = {name: [labels] for name, labels in given.items()}
     truth = given.pop("y_true")
-    seen = [t for t, label in enumerate(truth) if label is not None and label == label]
     return {
-        name: np.array([bool(labels[t] == truth[t]) for t in seen], dtype=np.bool_) for name, labels in given.items()
+        name: [
+            np.array([guess == true for guess, true in zip(*pair, strict=True) if _is_observed(true)], dtype=np.bool_)
+            for pair in zip(labels, truth, strict=True)
+        ]
+        for name, labels in given.items()
     }
+
+
+def _is_observed(label: Any) -> bool:
+    return label is not None and bool(label == label)
 
 
 def _check_lengths(given: dict[str, list[Any]]) -> None:
