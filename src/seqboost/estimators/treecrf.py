@@ -39,7 +39,7 @@ from seqboost.sequences import LabelCoder, SequenceBatch, class_weights, sequenc
 
 __all__ = ["TreeCRF"]
 
-REFIT_POSITIONS = 100_000  # refit="auto": a tenth more than so many hardly changes a model
+REFIT_POSITIONS = 150_000  # refit="auto": a tenth more than so many hardly changes a model
 NO_ROUNDS = (
     "{} keeps no round of boosting: none raised the log-likelihood of the held-out sequences (or of the training "
     "sequences, without any held out), so labels are predicted from their transitions alone. Check that y belongs to "
@@ -202,7 +202,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     refit : "auto" or bool, default="auto"
         After early stopping, train again on all sequences, those held out included, for the best number of rounds;
         the history stays that of the first training. Not with validation data of your own, nor with ``warm_start``.
-        Auto: for up to 100,000 positions; with more, the tenth held out is not missed.
+        Auto: for up to 150,000 positions; with more, the tenth held out is not missed.
     n_iter_no_change : int, default=20
         Rounds without improvement that are waited for.
     tol : float, default=1e-6
