@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -308,6 +311,20 @@ def test_a_fit_that_would_not_fit_is_refused(parameters, available, remedy, monk
     with pytest.raises(MemoryLimitError, match=rf"fit would need about .* GiB for \d+ positions.*; {remedy}"):
         model.set_params(**parameters).fit(X_wide, y_wide)
     assert all(map(np.array_equal, model.predict_proba(X), before))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells of a process")
+def test_a_limit_on_the_process_counts():
+    script = (
+        "import resource; from seqboost.estimators.memory import available_bytes\n"
+        "free = available_bytes()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))\n"
+        "print(free, available_bytes())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    free, limited = map(int, done.stdout.split())
+    assert 0 < limited < 3 * 2**30
+    assert limited <= free
 
 
 def test_auto_turns_to_factored_when_memory_is_short(monkeypatch):

@@ -21,9 +21,9 @@ JOINT_SHARE = 0.5  # ... if that takes at most this share of the available memor
 def available_bytes() -> int | None:
     """Return the memory that could be had without swapping, or None if the system does not tell.
 
-    A container's limit counts as well.
+    A container's limit counts as well, and that of the process (``ulimit -v``).
     """
-    known = [n for n in (_free_bytes(), _container_bytes()) if n is not None]
+    known = [n for n in (_free_bytes(), _container_bytes(), _process_bytes()) if n is not None]
     return min(known) if known else None
 
 
@@ -34,6 +34,20 @@ def _container_bytes() -> int | None:
         limit, used = ((folder / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
         return max(0, int(limit) - int(used)) if limit.isdigit() else None
     except (OSError, ValueError):
+        return None
+
+
+def _process_bytes() -> int | None:
+    """Return what the limit on its address space leaves to this process."""
+    try:
+        import resource  # not on Windows
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return None
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        return max(0, limit - used)
+    except (ImportError, OSError, ValueError):
         return None
 
 
