@@ -29,8 +29,8 @@ from seqboost.boosting import (
 from seqboost.chain import ContextSpace
 from seqboost.estimators.future.model import LASTING, FutureModel
 from seqboost.estimators.future.patterns import LEAST_GAIN, Pattern, PatternSearch
+from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
-from seqboost.estimators.training import Labelled
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, forest_scores

@@ -14,13 +14,13 @@ from seqboost.estimators.arguments import unchanged_on_failure, validation_pair,
 from seqboost.estimators.future.growth import Growth
 from seqboost.estimators.future.model import LASTING, FutureModel
 from seqboost.estimators.holdout import has_blocks, hold_out, hold_out_blocks
+from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import check_parameters, integer, one_of, plain_number, real, verbose_rule
 from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
-from seqboost.estimators.training import Labelled
 from seqboost.exceptions import ParameterError
-from seqboost.sequences import LabelCoder, SequenceBatch, sequence_weights
+from seqboost.sequences import SequenceBatch
 
 __all__ = ["FutureFeatureMEMM"]
 
@@ -190,10 +190,7 @@ class FutureFeatureMEMM(SequenceLabeler):
         X_val, y_val, weights_val = validation
         if X_val is not None:
             with where("In the validation data"):
-                batch = self._batch(X_val)
-                labels = LabelCoder.from_classes(self.classes_).encode(y_val, batch)
-                held = Labelled(batch, labels, sequence_weights(weights_val, batch), "y_val").informative()
-                return training, held
+                return training, self._known(X_val, y_val, weights_val, "y_val")
         n_sequences = training.batch.n_sequences
         if n_sequences < 2 and has_blocks(training.batch.offsets):
             return hold_out_blocks(training, self.validation_fraction, seed)
