@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
-from seqboost.objectives import Likelihood
+from seqboost.objectives import Derivatives, Likelihood
 
 SHAPES = [(order, joint) for order in range(4) for joint in ((True,) if order == 0 else (True, False))]
 
@@ -100,3 +102,28 @@ def make_case(
         weights=rng.uniform(0.5, 2.0, len(lengths)) if weighted else np.ones(len(lengths)),
         class_weights=rng.uniform(0.5, 2.0, n_labels) if weighted else np.ones(n_labels),
     )
+
+
+def assert_finite_differences(case: Case, total: Callable[..., float], found: Derivatives) -> None:
+    """Compare the gradient with differences of ``total(case, scores, table)``; it is 0 where scores are not finite."""
+    scores, step = case.scores.astype(np.float64), 1e-5
+    exists = np.isfinite(scores)
+    for cell in zip(*np.nonzero(exists), strict=True):
+        up, down = scores.copy(), scores.copy()
+        up[cell] += step
+        down[cell] -= step
+        slope = (total(case, up, case.table) - total(case, down, case.table)) / (2 * step)
+        assert found.gradient[cell] == pytest.approx(slope, abs=2e-6)
+    assert np.all(found.gradient[~exists] == 0)
+    assert np.all(found.hessian[~exists] == 0)
+
+
+def assert_finite_differences_of_table(case: Case, total: Callable[..., float], found: Derivatives) -> None:
+    """Compare the gradient of the table with differences of ``total(case, scores, table)``."""
+    step = 1e-5
+    for cell in np.ndindex(case.table.shape):
+        up, down = case.table.copy(), case.table.copy()
+        up[cell] += step
+        down[cell] -= step
+        slope = (total(case, case.scores, up) - total(case, case.scores, down)) / (2 * step)
+        assert found.table_gradient[cell] == pytest.approx(slope, abs=2e-6)

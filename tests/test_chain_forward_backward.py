@@ -2,39 +2,19 @@
 
 import numpy as np
 import pytest
+from chain_cases import CASES, run
 
 from seqboost.chain import (
     Potentials,
     log_partition,
     pair_sums_chunk,
     posterior,
-    posterior_chunk,
     sequence_chunks,
 )
 from seqboost.chain.reference import log_partition_slow, pair_marginals_brute, random_potentials, tau_brute
 from seqboost.exceptions import InputError, ParameterError
 
 SHAPES = [(1, 0), (1, 2), (2, 0), (2, 1), (2, 2), (2, 4), (3, 0), (3, 1), (3, 2), (3, 3), (4, 1), (4, 2)]
-CASES = {
-    "plain": {},
-    "huge": {"scale": 1e4},
-    "forbidden": {"forbidden": 0.25},
-    "closed": {"closed": True},
-    "huge_forbidden": {"scale": 1e4, "forbidden": 0.2, "closed": True},
-}
-
-
-def run(p, labels=None):
-    """Forward-backward in two chunks, into buffers poisoned with NaN."""
-    marginals = np.full_like(p.scores, np.nan)
-    log_z = np.full(p.n_sequences, np.nan)
-    taus = np.full((2, p.n_positions), np.nan, np.float32)
-    half = p.n_sequences // 2
-    messages = [
-        posterior_chunk(p, a, b, marginals, log_z, labels=labels, tau_forward=taus[0], tau_backward=taus[1])
-        for a, b in [(0, half), (half, p.n_sequences)]
-    ]
-    return log_z, marginals, taus, messages
 
 
 def in_layout(p, pair):

@@ -2,20 +2,13 @@
 
 import numpy as np
 import pytest
+from chain_cases import CASES, run
 
 from seqboost.chain import Potentials, forward_backward, pair_sums_chunk, posterior, posterior_chunk
 from seqboost.chain import rows as rows_room
 from seqboost.chain.reference import pair_marginals_brute, random_potentials, tau_brute
 from seqboost.chain.rowpairs import SQUARED
 from seqboost.chain.rows import RowMessages
-
-CASES = {
-    "plain": {},
-    "huge": {"scale": 1e4},
-    "forbidden": {"forbidden": 0.25},
-    "closed": {"closed": True},
-    "huge_forbidden": {"scale": 1e4, "forbidden": 0.2, "closed": True},
-}
 
 
 @pytest.fixture
@@ -24,19 +17,6 @@ def every_size(monkeypatch):
     monkeypatch.setattr(forward_backward, "MANY_LABELS", 0)
     monkeypatch.setattr(rows_room, "RUN_CELLS", 1)
     monkeypatch.setattr(rows_room, "RUN_SEQUENCES", 2)
-
-
-def run(p, labels=None):
-    """Forward-backward in two chunks, into buffers poisoned with NaN."""
-    marginals = np.full_like(p.scores, np.nan)
-    log_z = np.full(p.n_sequences, np.nan)
-    taus = np.full((2, p.n_positions), np.nan, np.float32)
-    half = p.n_sequences // 2
-    messages = [
-        posterior_chunk(p, a, b, marginals, log_z, labels=labels, tau_forward=taus[0], tau_backward=taus[1])
-        for a, b in [(0, half), (half, p.n_sequences)]
-    ]
-    return log_z, marginals, taus, messages
 
 
 def pair_sums(p, messages, weights):

@@ -8,21 +8,14 @@ import time
 
 import numpy as np
 import pytest
+from cli_run import run
 from damaged_files import good_table
-from typer.testing import CliRunner
 
 import seqboost
-from seqboost.cli import app
 from seqboost.cli.console import EXIT_CODES
 from seqboost.cli.train import StopOnInterrupt
 
 FAST = ["--max-iter", "5", "--set", "min_samples_leaf=2"]
-
-
-def run(*args, code=0):
-    done = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert done.exit_code == code, (done.output, done.exception)
-    return done
 
 
 @pytest.fixture(scope="module")

@@ -3,21 +3,14 @@
 import json
 
 import pytest
+from cli_run import run
 from damaged_files import good_table
-from typer.testing import CliRunner
 
-from seqboost.cli import app
 from seqboost.cli.compare import LABELLERS, labellers_of
 from seqboost.exceptions import ParameterError
 
 READING = ["--sequence", "id", "--label", "state"]
 FAST = ["--models", "treecrf,hmm", "--set", "treecrf.max_iter=4", "--set", "min_samples_leaf=2"]
-
-
-def run(*args, code=0):
-    done = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert done.exit_code == code, (done.output, done.exception)
-    return done
 
 
 @pytest.fixture(scope="module")

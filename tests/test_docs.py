@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+PRINTED = {"family": r"labeller.*\n(.*\n){6}01010\n\(10, 15\).*\n"}  # by pages whose output is worth a look
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -18,6 +19,8 @@ def test_code_of_a_page_runs(page, capsys, tmp_path, monkeypatch):
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page.name, "exec"), names)
+    if page.stem in PRINTED:
+        assert re.fullmatch(PRINTED[page.stem], capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.stem)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -114,15 +112,3 @@ def test_errors(data, monkeypatch, found):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"seqboost\[tables\]"):
         found.to_frame()
-
-
-def test_examples_of_the_page_on_the_family_run(capsys):
-    page = (Path(__file__).parents[1] / "docs" / "family.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
-        exec(compile(block, "docs/family.md", "exec"), names)
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith("labeller")
-    assert len(printed) == 9
-    assert printed[-2] == "01010"
-    assert printed[-1].startswith("(10, 15)")

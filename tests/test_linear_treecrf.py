@@ -9,7 +9,7 @@ from treecrf_data import all_equal, chains, small
 
 from seqboost import TreeCRF, load
 from seqboost.boosting import boost
-from seqboost.estimators import training
+from seqboost.estimators import starting, training
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
 from seqboost.features.reference import reference_linear_scores
 from seqboost.model.file import read_model, write_model
@@ -61,7 +61,7 @@ def test_training_scores_are_those_of_prediction(form, order, potentials, tmp_pa
     X, y = FORMS[form]()
     grown = []
     own = lambda task, weights, plan, seed: weights.scores(task.rows)  # noqa: E731
-    monkeypatch.setattr(training, "cross_scores", own)
+    monkeypatch.setattr(starting, "cross_scores", own)
     monkeypatch.setattr(
         training, "boost", lambda task, ensemble, *rest: grown.append(ensemble) or boost(task, ensemble, *rest)
     )
@@ -135,7 +135,7 @@ def test_warm_start_goes_on_from_the_linear_part(tmp_path):
 def test_warm_start_on_other_sequences_begins_with_the_scores_of_the_model(monkeypatch):
     X, y = words(60)
     warm = linear(max_iter=3, warm_start=True).fit(X[:30], y[:30])
-    monkeypatch.setattr(training, "cross_scores", None)
+    monkeypatch.setattr(starting, "cross_scores", None)
     warm.set_params(max_iter=6).fit(X[30:], y[30:])
     assert warm.n_iter_ == 6
 

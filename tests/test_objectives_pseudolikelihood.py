@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from objectives_cases import SHAPES, Case, make_case
+from objectives_cases import (
+    SHAPES,
+    Case,
+    assert_finite_differences,
+    assert_finite_differences_of_table,
+    make_case,
+)
 from scipy.special import log_softmax
 
 from seqboost.chain import ContextSpace, sequence_chunks, transition_table
@@ -73,16 +79,7 @@ def constrained(order: int, joint: bool, seed: int = 0) -> Case:
 def test_gradient_is_the_finite_difference_of_the_pseudo_log_likelihood(order, joint, hidden):
     case = make_case(order, joint, n_labels=2, lengths=(5, 1, 6, 2), hidden=hidden, weighted=True)
     found = pseudo(case).derivatives(case.scores, case.table)
-    scores, step = case.scores.astype(np.float64), 1e-5
-    exists = np.isfinite(scores)
-    for cell in zip(*np.nonzero(exists), strict=True):
-        up, down = scores.copy(), scores.copy()
-        up[cell] += step
-        down[cell] -= step
-        slope = (total(case, up, case.table) - total(case, down, case.table)) / (2 * step)
-        assert found.gradient[cell] == pytest.approx(slope, abs=2e-6)
-    assert np.all(found.gradient[~exists] == 0)
-    assert np.all(found.hessian[~exists] == 0)
+    assert_finite_differences(case, total, found)
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
@@ -90,13 +87,7 @@ def test_gradient_is_the_finite_difference_of_the_pseudo_log_likelihood(order, j
 def test_gradient_of_the_table_is_the_finite_difference(order, hidden):
     case = make_case(order, False, n_labels=2, lengths=(5, 1, 6, 2), hidden=hidden, weighted=True)
     found = pseudo(case).derivatives(case.scores, case.table)
-    step = 1e-5
-    for cell in np.ndindex(case.table.shape):
-        up, down = case.table.copy(), case.table.copy()
-        up[cell] += step
-        down[cell] -= step
-        slope = (total(case, case.scores, up) - total(case, case.scores, down)) / (2 * step)
-        assert found.table_gradient[cell] == pytest.approx(slope, abs=2e-6)
+    assert_finite_differences_of_table(case, total, found)
 
 
 @pytest.mark.parametrize("hidden", [0.0, 0.2, 1.0])

@@ -4,15 +4,13 @@ import html.parser
 import json
 import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_run import run
 from damaged_files import good_table
-from typer.testing import CliRunner
 
 import seqboost
-from seqboost.cli import app
 from seqboost.evaluation import evaluate, label_sequences
 from seqboost.exceptions import DataFileError, ParameterError
 from seqboost.inspection import feature_importances
@@ -331,12 +329,6 @@ def test_ticks_are_round():
     assert ticks(3, 3) == [3]
 
 
-def run(*args, code=0):
-    done = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert done.exit_code == code, (done.output, done.exception)
-    return done
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
@@ -406,11 +398,3 @@ def test_report_of_a_table_keeps_sequences_together(folder):
     assert len(shown) == 30
     assert [len(s["truth"]) for s in shown] == [10] * 30
     assert shown[4]["predicted"] == [["go", "stop"].index(label) for label in found.predicted[4]]
-
-
-def test_page_about_the_report_runs():
-    text = (Path(__file__).parents[1] / "docs" / "report.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    exec(compile(block, "docs/report.md", "exec"), {})
-    for picture in re.findall(r"\]\((\S+\.png)\)", text):
-        assert (Path(__file__).parents[1] / "docs" / picture).exists()

@@ -18,8 +18,8 @@ import seqboost
 from seqboost import TreeCRF
 from seqboost.boosting import tree_columns
 from seqboost.estimators import methods as methods_module
-from seqboost.estimators import training as training_module
 from seqboost.estimators.holdout import hold_out, hold_out_blocks
+from seqboost.estimators.labelled import Labelled
 from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.model import write_model
 from seqboost.sequences import LabelCoder, as_batch
@@ -257,7 +257,7 @@ def test_blocks_of_few_long_sequences_are_held_out():
     model = small(early_stopping="auto", n_iter_no_change=9).fit(X, y)
     assert "validation_score" in model.history_
     batch, labels = as_batch(X), LabelCoder.from_classes(model.classes_)
-    whole = training_module.Labelled(batch, labels.encode(y, batch), np.array([1.0, 2.0]))
+    whole = Labelled(batch, labels.encode(y, batch), np.array([1.0, 2.0]))
     kept, held = hold_out_blocks(whole, 0.1, model._seed)
     assert kept.batch.n_rows + held.batch.n_rows == batch.n_rows
     assert abs(held.batch.n_rows - 0.1 * batch.n_rows) < 0.03 * batch.n_rows

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import seqboost
 from seqboost import TreeCRF
 from seqboost.datasets import remove_values
-from seqboost.estimators import training
+from seqboost.estimators import starting
 from seqboost.exceptions import ParameterError
 from seqboost.features.policies import POLICIES
 
@@ -228,7 +228,7 @@ def test_warm_start_is_cold_start(policy):
 def test_a_linear_start(policy, monkeypatch):
     X, y = numeric()
     own = lambda task, weights, plan, seed: weights.scores(task.rows)  # noqa: E731
-    monkeypatch.setattr(training, "cross_scores", own)  # scores of training as those of prediction
+    monkeypatch.setattr(starting, "cross_scores", own)  # scores of training as those of prediction
     model = model_of(policy, init="linear").fit(X, y)
     n = sum(map(len, y))
     assert np.sum(model.log_prob(X, y)) / n == pytest.approx(model.history_["train_score"][-1], abs=2e-5)

@@ -12,7 +12,7 @@ from treecrf_data import all_equal, chains, small
 
 from seqboost import TreeCRF
 from seqboost.boosting.linear import DEFAULT_PLAN
-from seqboost.estimators import training, treecrf
+from seqboost.estimators import starting, training, treecrf
 from seqboost.exceptions import ParameterError
 
 X, Y = chains(60, seed=4)
@@ -91,14 +91,14 @@ def test_the_linear_start_goes_the_way_that_was_found(monkeypatch):
     rng = np.random.default_rng(0)
     y = [np.repeat(rng.integers(2, size=30), 10) for _ in range(10)]
     X = [[{"word": f"w{rng.integers(400)}", "size": label + rng.normal()} for label in labels] for labels in y]
-    plans, original = [], training.linear_start
+    plans, original = [], starting.linear_start
 
     def note(task, seed, plan):
         found = original(task, seed, plan)
         plans.append((plan, found.plan))
         return found
 
-    monkeypatch.setattr(training, "linear_start", note)
+    monkeypatch.setattr(starting, "linear_start", note)
     model = TreeCRF(max_iter=5, random_state=0).fit(X, y)
     assert model.init_ == "linear"
     assert plans[0][0] is None

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from seqboost.trees import DENSE, LAG, SPARSE, DenseColumns, Limits, Space, SparseColumns, TreeGrower, context_space
 from seqboost.trees.reference import Example, ReferenceTree, expand, grow_reference
@@ -23,6 +24,19 @@ LIMITS = Limits(
     one_against_rest=False,
     n_drawn_features=10**6,
 )
+
+# For hypothesis: arguments of `case_of_shape`, and limits to change.
+ANY_SHAPE = {
+    "order": st.integers(0, 2),
+    "n_labels": st.integers(1, 3),
+    "lengths": st.lists(st.integers(1, 9), min_size=1, max_size=8),
+    "columns": st.lists(st.tuples(st.integers(0, 1), st.integers(1, 6)), max_size=3),
+    "window": st.sets(st.integers(-2, 2), min_size=1, max_size=3),
+    "slots": st.lists(st.sampled_from([(ORDERED, 1, 0), (ORDERED, 3, 1), (ORDERED, 2, 2), (SUBSET, 4, 0)]), max_size=2),
+    "sparse_window": st.sets(st.integers(-1, 1), min_size=1, max_size=2),
+    "riding": st.floats(0, 0.9),
+}
+ANY_LIMITS = {"min_samples_leaf": st.integers(1, 4), "one_against_rest": st.booleans()}
 
 
 @dataclass(frozen=True)
@@ -94,6 +108,14 @@ def random_case(
     gradient, hessian = _derivatives(rng, dense, sparse, n_labels, order, offsets)
     rows = np.concatenate([np.flatnonzero(~rider), np.flatnonzero(rider)]).astype(np.int32)
     return Case(dense, sparse, space, offsets, n_labels, order, gradient, hessian, rows, n_rows - n_riders)
+
+
+def case_of_shape(seed, *, lengths, columns, window, slots, sparse_window, riding, **shape):
+    """Draw a case of a shape of ``ANY_SHAPE``; a share of the rows are riders."""
+    return random_case(
+        seed, lengths=tuple(lengths), columns=tuple(columns), slots=tuple(slots), window=tuple(sorted(window)),
+        sparse_window=tuple(sorted(sparse_window)), n_riders=int(riding * sum(lengths)), **shape,
+    )  # fmt: skip
 
 
 def _dense(rng, columns, window, n_padded, padded_row, missing, rider):
@@ -216,6 +238,26 @@ def as_binned(case):
             sparse_offsets=case.sparse.offset,
         ),
     )
+
+
+def assert_as_reference(tree, slow, limits, gain_tolerance=1e-5):
+    """Compare splits, gains, numbers of rows and leaf values with those of a reference tree."""
+    assert tree.kind.tolist() == slow.kind
+    assert tree.feature.tolist() == slow.feature
+    assert tree.left.tolist() == slow.left
+    assert tree.right.tolist() == slow.right
+    for split in range(tree.n_splits):
+        left = left_values(tree, split)
+        if tree.kind[split] == DENSE:
+            assert left == slow.left_set[split]
+        else:
+            held = {v for v in slow.held[split] if v >= 0}
+            assert left & held == slow.left_set[split] & held
+    np.testing.assert_allclose(tree.gain, slow.gain, rtol=gain_tolerance)
+    assert tree.n_rows.tolist() == slow.n_rows
+    assert tree.leaf_rows.tolist() == slow.leaf_rows
+    value = leaf_value(limits.l2_regularization)(slow.gradient, slow.hessian)
+    np.testing.assert_allclose(tree.value, value, rtol=1e-5, atol=1e-5 * np.abs(value).max())
 
 
 def same_tree(first, second):

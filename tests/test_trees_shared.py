@@ -10,13 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernels import from_python
 from test_trees_cases import (
+    ANY_LIMITS,
+    ANY_SHAPE,
     CATEGORICAL,
     LIMITS,
     NUMERIC,
     ORDERED,
     SUBSET,
+    assert_as_reference,
+    case_of_shape,
     leaf_value,
-    left_values,
     random_case,
     same_tree,
 )
@@ -68,23 +71,8 @@ def assert_same(case, limits=LIMITS, draw=None, seed=0):
     """Grow both trees and compare splits, leaf values and the leaf of every (row, context)."""
     tree, partition = grow(case, limits, seed)
     slow = reference(case, limits, draw)
-    assert tree.kind.tolist() == slow.kind
-    assert tree.feature.tolist() == slow.feature
-    assert tree.left.tolist() == slow.left
-    assert tree.right.tolist() == slow.right
-    for split in range(tree.n_splits):
-        left = left_values(tree, split)
-        if tree.kind[split] == DENSE:
-            assert left == slow.left_set[split]
-        else:
-            held = {v for v in slow.held[split] if v >= 0}
-            assert left & held == slow.left_set[split] & held
-    np.testing.assert_allclose(tree.gain, slow.gain, rtol=1e-5)
-    assert tree.n_rows.tolist() == slow.n_rows
-    assert tree.leaf_rows.tolist() == slow.leaf_rows
-    value = leaf_value(limits.l2_regularization)(slow.gradient, slow.hessian)
     assert tree.value.shape == (tree.n_leaves, len(case.gradient))
-    np.testing.assert_allclose(tree.value, value, rtol=1e-5, atol=1e-5 * np.abs(value).max())
+    assert_as_reference(tree, slow, limits)
     expected = slow.leaf_of
     for e in examples_of(case):
         leaf = partition.leaf_of[e.row, e.context]
@@ -469,25 +457,6 @@ def test_categories_are_ordered_along_the_leading_direction(seed):
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    seed=st.integers(0, 10**6),
-    order=st.integers(0, 2),
-    n_labels=st.integers(1, 3),
-    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=8),
-    columns=st.lists(st.tuples(st.integers(0, 1), st.integers(1, 6)), max_size=3),
-    window=st.sets(st.integers(-2, 2), min_size=1, max_size=3),
-    slots=st.lists(st.sampled_from([(ORDERED, 1, 0), (ORDERED, 3, 1), (ORDERED, 2, 2), (SUBSET, 4, 0)]), max_size=2),
-    sparse_window=st.sets(st.integers(-1, 1), min_size=1, max_size=2),
-    min_samples_leaf=st.integers(1, 4),
-    riding=st.floats(0, 0.9),
-    one_against_rest=st.booleans(),
-)
-def test_same_tree_for_any_shape(
-    seed, order, n_labels, lengths, columns, window, slots, sparse_window, min_samples_leaf, riding, one_against_rest
-):
-    case = random_case(
-        seed, order=order, n_labels=n_labels, lengths=tuple(lengths), columns=tuple(columns), slots=tuple(slots),
-        window=tuple(sorted(window)), sparse_window=tuple(sorted(sparse_window)), n_riders=int(riding * sum(lengths)),
-    )  # fmt: skip
-    limits = LIMITS._replace(min_samples_leaf=min_samples_leaf, one_against_rest=one_against_rest)
-    assert_same(with_labels(case, seed), limits)
+@given(shape=st.fixed_dictionaries(ANY_SHAPE), seed=st.integers(0, 10**6), change=st.fixed_dictionaries(ANY_LIMITS))
+def test_same_tree_for_any_shape(shape, seed, change):
+    assert_same(with_labels(case_of_shape(seed, **shape), seed), LIMITS._replace(**change))

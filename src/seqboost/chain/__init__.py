@@ -2,7 +2,7 @@
 
 from seqboost.chain.beam import beam_sequence
 from seqboost.chain.contexts import ContextSpace, end_scores, transition_table
-from seqboost.chain.failures import Sums
+from seqboost.chain.failuresums import Sums
 from seqboost.chain.forward_backward import PairMessages, pair_sums_chunk, posterior_chunk
 from seqboost.chain.histories import SeenContexts
 from seqboost.chain.inference import (

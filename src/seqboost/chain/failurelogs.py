@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import jit
-from seqboost.chain.failures import Sums, Work, add_up, flush_sums, reachable
+from seqboost.chain.failuresums import Sums, Work, add_up, flush_sums, reachable
 from seqboost.chain.histories import Graph
 from seqboost.chain.reach import label_reach
 

@@ -16,89 +16,27 @@ h = g_t / b_t, the same sums turned round:
     p(s,k) = v(s,k) [ h(s) + Σ_{r: back(r) = s, (r,k) no arc} f(r) d(r) ]        P(the longest arc of y_t is (s,k) | X)
     P(y_t has no arc at the end s of the history | X) = d(s) r(s)
 
-Every sum is of terms >= 0: nothing cancels, whatever the scores.  θ(s,k) counts whenever (s,k) is an arc of an end of
-the history, so its expectation is p(s,k) plus that of all arcs whose parent it is.
-
-How far a label reaches: P(k | s) = v / b_t along each state.  With overlap(s) = Σ_k min(P(k | s), P(y_t=k | X)), two
-states' laws of y_t differ by at most δ(s) + δ(s'), δ = 1 - overlap, in total variation, so τ_t is at most the sum of
-the two largest δ.  Labels that have no arc at s are those of back(s) times one factor c, and
-min(c x, y) >= min(c, 1) min(x, y).
+Every sum is of terms >= 0: nothing cancels, whatever the scores.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inner, jit
 from seqboost.chain._numeric import SMALLEST
+from seqboost.chain.failurereach import NEGLIGIBLE, contraction
+from seqboost.chain.failuresums import Sums, Weights, Work, add_up, flush_sums, reachable
 from seqboost.chain.histories import Graph
-from seqboost.chain.reach import arc_reach, label_reach
+from seqboost.chain.reach import label_reach
 
-__all__ = ["Sums", "Weights", "Work", "add_up", "flush_sums", "make_work", "reachable", "seen_posterior"]
+__all__ = ["seen_posterior"]
 
 SPREAD = 100.0
 """Largest spread of finite scores at a position for which products of probabilities hold, if some labels are forced."""
 
-NEGLIGIBLE = 1e-30
-"""States with less posterior probability are left out: nothing measurable hangs on them."""
-
 U = np.uint64
-
-
-class Weights(NamedTuple):
-    """Exponentials of the scores of a chain, divided by their largest."""
-
-    arc: NDArray[np.float64]  # (A,) a(s,k)
-    state: NDArray[np.float64]  # (S,) f(s)
-    open: NDArray[np.float64]  # (K + 1, K) 1 where a label is allowed without an arc
-    turned: NDArray[np.float64]  # (K, K) the same transposed, without the row of ⊥
-    log_scale: float  # logarithm of what a was divided by
-
-
-class Work(NamedTuple):
-    """Memory of one thread."""
-
-    unary: NDArray[np.float64]  # (longest, K) u_t
-    total: NDArray[np.float64]  # (longest + 1, S) b_t
-    rest: NDArray[np.float64]  # (longest, S) r_t
-    states: NDArray[np.float64]  # (4, S)
-    arcs: NDArray[np.float64]  # (2, A)
-    nodes: NDArray[np.float64]  # (2, K)
-    mean: NDArray[np.float64]  # (A + S,) of one sequence
-    variance: NDArray[np.float64]  # (A + S,) of one sequence
-    tau: NDArray[np.float64]  # (longest,)
-    reach: NDArray[np.float64]  # (4, longest)
-
-
-class Sums(NamedTuple):
-    """Expectations of the parameters' indicators, added up over positions; empty arrays if they are not wanted."""
-
-    weights: NDArray[np.float64]  # IN (n_sequences,) 0 = leave out
-    mean: NDArray[np.float64]  # INOUT (A + S,) += weight * Σ_t p
-    variance: NDArray[np.float64]  # INOUT (A + S,) += weight * factor * Σ_t p(1 - p)
-    mixing: bool  # factor: 2 (m + 1) times the largest reach of a position's arcs in the sequence; else 1
-
-
-def make_work(graph: Graph, n_labels: int, longest: int, *, sums: bool) -> Work:
-    """Allocate the memory of one thread for sequences of up to ``longest`` positions."""
-    n_states, n_arcs = len(graph.newest), len(graph.arc_label)
-    n_summed = n_arcs + n_states if sums else 0
-    return Work(
-        np.empty((longest, n_labels)), np.empty((longest + 1, n_states)), np.empty((longest, n_states)),
-        np.empty((4, n_states)), np.empty((2, n_arcs)), np.empty((2, n_labels)),
-        np.zeros(n_summed), np.zeros(n_summed), np.empty(longest), np.empty((4, longest)),
-    )  # fmt: skip
-
-
-@inner
-def reachable(level: NDArray[np.int64], start_level: NDArray[np.int64], t: int) -> tuple[int, int, int]:
-    """Return n, begin, end: the states below n and those from begin to end can be reached at position t."""
-    order = level.size - 2
-    n = level[min(t, order) + 1]
-    return (n, start_level[t + 1], start_level[t + 2]) if t < order else (n, start_level[-1], start_level[-1])
 
 
 @inner
@@ -375,149 +313,6 @@ def _move(
 
 
 @inner
-def _shared_of_labels(
-    turned: NDArray[np.float64],  # IN (K, K) open, label-major
-    weight: NDArray[np.float64],  # IN (S,) f
-    total: NDArray[np.float64],  # IN (S,) b_t
-    value: NDArray[np.float64],  # IN (A,) v
-    node: NDArray[np.float64],  # IN (K,) P(y_t = k | X)
-    scale: NDArray[np.float64],  # SCRATCH (K,)
-    shared: NDArray[np.float64],  # OUT (S,) overlap of labels without arcs
-) -> None:
-    """Fill the overlap of labels that have no arc at the states of one label."""
-    n_labels = turned.shape[0]
-    of_labels = shared[1 : n_labels + 1]
-    for s in range(n_labels):
-        scale[s] = weight[1 + s] / total[1 + s] if total[1 + s] > 0.0 else 0.0
-        of_labels[s] = 0.0
-    for k in range(n_labels):
-        v, y, row = value[U(k)], node[U(k)], turned[k]
-        for s in range(n_labels):
-            x = scale[U(s)] * v
-            of_labels[U(s)] += row[U(s)] * (x if x < y else y)
-
-
-@inner
-def _shared(
-    first: int,
-    last: int,
-    graph: tuple[
-        NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]
-    ],  # backoff, rest_start, rest_arc, arc_label
-    weight: NDArray[np.float64],  # IN (S,) f
-    total: NDArray[np.float64],  # IN (S,) b_t
-    value: NDArray[np.float64],  # IN (A,) v
-    node: NDArray[np.float64],  # IN (K,)
-    shared: NDArray[np.float64],  # INOUT (S,)
-) -> None:
-    """Fill the overlap of labels that have no arc at states of two or more symbols, shorter ones first."""
-    backoff, rest_start, rest_arc, arc_label = graph
-    for s in range(first, last):
-        back, summed = U(backoff[U(s)]), 0.0
-        scale = weight[U(s)] / total[U(s)] if total[U(s)] > 0.0 else 0.0
-        for i in range(rest_start[U(s)], rest_start[U(s + 1)]):
-            a = U(rest_arc[U(i)])
-            x, y = scale * value[a], node[U(arc_label[a])]
-            summed += x if x < y else y
-        shared[U(s)] = summed + min(scale * total[back], 1.0) * shared[back]
-
-
-@inner
-def _apart(
-    first: int,
-    last: int,
-    arc_start: NDArray[np.int64],  # IN (S + 1,)
-    arc_label: NDArray[np.int32],  # IN (A,)
-    now: NDArray[np.float64],  # IN (S,) g_t
-    total: NDArray[np.float64],  # IN (S,) b_t
-    value: NDArray[np.float64],  # IN (A,) v
-    node: NDArray[np.float64],  # IN (K,)
-    shared: NDArray[np.float64],  # IN (S,)
-    largest: float,
-    second: float,
-) -> tuple[float, float]:
-    """Return the two largest δ so far."""
-    for s in range(first, last):
-        if now[U(s)] > NEGLIGIBLE:
-            overlap, unit = shared[U(s)], 1.0 / total[U(s)]
-            for a in range(arc_start[U(s)], arc_start[U(s + 1)]):
-                x, y = unit * value[U(a)], node[U(arc_label[U(a)])]
-                overlap += x if x < y else y
-            apart = 1.0 - overlap
-            second = max(second, min(largest, apart))
-            largest = max(largest, apart)
-    return largest, second
-
-
-@inner
-def _contraction(
-    graph: Graph,
-    weights: Weights,
-    t: int,
-    node: NDArray[np.float64],  # IN (K,) P(y_t = k | X)
-    now: NDArray[np.float64],  # IN (S,) g_t
-    total: NDArray[np.float64],  # IN (S,) b_t
-    value: NDArray[np.float64],  # IN (A,) v
-    scale: NDArray[np.float64],  # SCRATCH (K,)
-    shared: NDArray[np.float64],  # SCRATCH (S,)
-) -> float:
-    """Return an upper bound of the total variation between the laws of y_t from two states."""
-    if t == 0:
-        return 0.0
-    n_labels = weights.turned.shape[0]
-    n, begin, end = reachable(graph.level, graph.start_level, t)
-    _shared_of_labels(weights.turned, weights.state, total, value, node, scale, shared)
-    structure = (graph.backoff, graph.rest_start, graph.rest_arc, graph.arc_label)
-    _shared(n_labels + 1, n, structure, weights.state, total, value, node, shared)
-    _shared(begin, end, structure, weights.state, total, value, node, shared)
-    arcs = (graph.arc_start, graph.arc_label)
-    largest, second = _apart(1, n, *arcs, now, total, value, node, shared, 0.0, 0.0)
-    largest, second = _apart(begin, end, *arcs, now, total, value, node, shared, largest, second)
-    return min(largest + second, 1.0)
-
-
-@inner
-def _gather(first: int, last: int, arc_parent: NDArray[np.int32], prob: NDArray[np.float64]) -> None:
-    """Add the probabilities of arcs to those of their parents, longest histories first."""
-    for a in range(last - 1, first - 1, -1):
-        prob[U(arc_parent[U(a)])] += prob[U(a)]
-
-
-@inner
-def _add(
-    first: int,
-    last: int,
-    prob: NDArray[np.float64],  # IN
-    mean: NDArray[np.float64],  # INOUT += p
-    variance: NDArray[np.float64],  # INOUT += p(1 - p)
-) -> None:
-    for i in range(first, last):
-        p = prob[U(i)]
-        mean[U(i)] += p
-        variance[U(i)] += p * (1.0 - p)
-
-
-@inner
-def add_up(
-    graph: Graph,
-    t: int,
-    prob: NDArray[np.float64],  # INOUT (A,) p in, with that of all children out
-    unseen: NDArray[np.float64],  # IN (S,) P(y_t has no arc at the end s of the history)
-    mean: NDArray[np.float64],  # INOUT (A + S,)
-    variance: NDArray[np.float64],  # INOUT (A + S,)
-) -> None:
-    """Add a position's expectations of all parameters, and their p(1 - p)."""
-    n_arcs, arc_start = graph.arc_label.size, graph.arc_start
-    n, begin, end = reachable(graph.level, graph.start_level, t)
-    _gather(arc_start[begin], arc_start[end], graph.arc_parent, prob)
-    _gather(arc_start[1], arc_start[n], graph.arc_parent, prob)
-    _add(arc_start[begin], arc_start[end], prob, mean, variance)
-    _add(0, arc_start[n], prob, mean, variance)
-    _add(begin, end, unseen, mean[n_arcs:], variance[n_arcs:])
-    _add(1, n, unseen, mean[n_arcs:], variance[n_arcs:])
-
-
-@inner
 def _nodes(
     newest: NDArray[np.int32],  # IN (S,)
     start: int,
@@ -563,7 +358,7 @@ def forward(
         for k in range(node.size):
             marginals[k, row + t, 0] = np.float32(node[k])
         if wants[0]:
-            work.tau[t] = _contraction(graph, weights, t, node, now, total, value, work.nodes[1], spare)
+            work.tau[t] = contraction(graph, weights, t, node, now, total, value, work.nodes[1], spare)
         if wants[1]:
             for s in range(1, n):
                 down[U(s)] *= rest[U(s)]
@@ -571,23 +366,6 @@ def forward(
                 down[U(s)] *= rest[U(s)]
             add_up(graph, t, prob, down, work.mean, work.variance)
         now, following = following, now
-
-
-@inner
-def _flush(factor: float, part: NDArray[np.float64], whole: NDArray[np.float64]) -> None:
-    for i in range(whole.size):
-        whole[U(i)] += factor * part[U(i)]
-        part[U(i)] = 0.0
-
-
-@inner
-def flush_sums(s: int, order: int, n_positions: int, sums: Sums, work: Work) -> None:
-    """Add the sums of sequence s, with their weight, to those of the chunk."""
-    factor = sums.weights[s]
-    if sums.mixing:
-        factor *= 2.0 * (order + 1) * arc_reach(n_positions, order, work.reach)
-    _flush(sums.weights[s], work.mean, sums.mean)
-    _flush(factor, work.variance, sums.variance)
 
 
 @jit

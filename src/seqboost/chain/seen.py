@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.failurelogs import seen_posterior_log, trace_labels, viterbi_seen
-from seqboost.chain.failures import Sums, Weights, make_work, seen_posterior
+from seqboost.chain.failures import seen_posterior
+from seqboost.chain.failuresums import Sums, Weights, make_work
 from seqboost.chain.histories import SeenContexts
 from seqboost.chain.potentials import sequence_chunks
 from seqboost.exceptions import InputError, ParameterError

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from seqboost.cli import options
 from seqboost.cli.console import EXIT_CODES, guarded
-from seqboost.cli.options import listed, parsed, reading_from
+from seqboost.cli.options import (
+    ALL_READING,
+    TRAINING,
+    Data,
+    Decoding,
+    Format,
+    Given,
+    Json,
+    Model,
+    NJobs,
+    OneFile,
+    Quiet,
+    Scheme,
+    Seed,
+    SkipBad,
+    given_options,
+    listed,
+    parsed,
+    reading_from,
+    reading_options,
+)
 from seqboost.cli.plots import Plot
 
 __all__ = ["main"]
@@ -39,25 +58,12 @@ Formats, told by the suffix (or --format), also packed (.gz, .bz2, .xz):
     pretty_exceptions_enable=False,
 )
 
-TRAINING = "How the model is trained"
-Model = Annotated[Path, typer.Argument(help="Model file, as `seqboost train` writes it.", show_default=False)]
-Data = Annotated[list[Path], typer.Argument(help="Data files of one format.", show_default=False)]
-OneFile = Annotated[Path, typer.Argument(help="Data file.", show_default=False)]
-Decoding = Annotated[
-    str | None,
-    typer.Option("--decoding", help="posterior (most positions right) or viterbi (the most probable whole path)."),
-]
-
-
-def _given(**given: Any) -> dict[str, Any]:
-    """Return the options that say how a file is read, by the names of Reading."""
-    no_header = given.pop("no_header", False)
-    plain = {name: listed(value) if isinstance(value, list) else value for name, value in given.items()}
-    return {**plain, **({"header": False} if no_header else {})}
+SOME_READING = ("format", "label", "sequence", "no_header", "delimiter", "encoding")
 
 
 @app.command()
 @guarded
+@reading_options(*ALL_READING)
 def train(
     data: Data,
     model: Annotated[Path, typer.Option("--model", "-m", help="Where to write the model.", show_default=False)],
@@ -69,18 +75,9 @@ def train(
             rich_help_panel=TRAINING,
         ),
     ] = None,
-    format: options.Format = None,
-    label: options.Label = None,
-    sequence: options.Sequence = None,
-    categorical: options.Categorical = None,
-    drop: options.Drop = None,
-    missing: options.Missing = None,
-    columns: options.Columns = None,
-    no_header: options.NoHeader = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    features: options.Features = None,
-    skip_bad: options.SkipBad = False,
+    *,
+    given: Given,
+    skip_bad: SkipBad = False,
     window: Annotated[
         str | None,
         typer.Option(help="Neighbours that are seen: 3, or 5,0 (left, right), or JSON.", rich_help_panel=TRAINING),
@@ -99,8 +96,8 @@ def train(
         typer.Option(help="What may follow what: any, seen, or a scheme: IOB1, IOB2, BIOES.", rich_help_panel=TRAINING),
     ] = None,
     decoding: Decoding = None,
-    seed: Annotated[int, typer.Option(help="Seed of what is drawn at random.", rich_help_panel=TRAINING)] = 0,
-    n_jobs: Annotated[int | None, typer.Option(help="Threads (all cores).", rich_help_panel=TRAINING)] = None,
+    seed: Seed = 0,
+    n_jobs: NJobs = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,8 +105,8 @@ def train(
         ),
     ] = None,
     plot: Plot = None,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Train a model from files and write it to one file.
 
@@ -126,10 +123,6 @@ def train(
     """  # noqa: D301
     from seqboost.cli.train import run_train
 
-    given = _given(
-        format=format, label=label, sequence=sequence, categorical=categorical, drop=drop, missing=missing,
-        columns=columns, no_header=no_header, delimiter=delimiter, encoding=encoding, features=features,
-    )  # fmt: skip
     parameters = {
         "window": parsed(window, "window"), "order": order, "max_iter": max_iter, "learning_rate": learning_rate,
         "transitions": transitions, "decoding": decoding, "random_state": seed, "n_jobs": n_jobs,
@@ -142,6 +135,7 @@ def train(
 
 @app.command()
 @guarded
+@reading_options("format", "sequence", "no_header", "delimiter", "encoding")
 def predict(
     model: Model,
     data: OneFile,
@@ -151,14 +145,11 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every label.")] = False,
     kbest: Annotated[int, typer.Option("--kbest", min=0, help="Add so many of the most probable labellings.")] = 0,
     decoding: Decoding = None,
-    format: options.Format = None,
-    sequence: options.Sequence = None,
-    no_header: options.NoHeader = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    skip_bad: options.SkipBad = False,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    *,
+    given: Given,
+    skip_bad: SkipBad = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Label a file: it is written again, in its own format, with the labels added.
 
@@ -173,7 +164,6 @@ def predict(
     """  # noqa: D301
     from seqboost.cli.apply import run_predict
 
-    given = _given(format=format, sequence=sequence, no_header=no_header, delimiter=delimiter, encoding=encoding)
     run_predict(
         model, data, output, given, proba=proba, k=kbest, decoding=decoding, skip_bad=skip_bad, quiet=quiet,
         as_json=as_json,
@@ -182,27 +172,22 @@ def predict(
 
 @app.command()
 @guarded
+@reading_options(*SOME_READING)
 def evaluate(
     model: Model,
     data: Data,
-    scheme: Annotated[
-        str | None, typer.Option("--scheme", help="Scheme of the tags, for F1 of spans: IOB1, IOB2, BIOES.")
-    ] = None,
+    scheme: Scheme = None,
     against: Annotated[
         Path | None,
         typer.Option("--against", help="Predictions of another model for the same file: McNemar's test."),
     ] = None,
     plot: Plot = None,
     decoding: Decoding = None,
-    format: options.Format = None,
-    label: options.Label = None,
-    sequence: options.Sequence = None,
-    no_header: options.NoHeader = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    skip_bad: options.SkipBad = False,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    *,
+    given: Given,
+    skip_bad: SkipBad = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Compare a model's labels with those of files.
 
@@ -218,9 +203,6 @@ def evaluate(
     """  # noqa: D301
     from seqboost.cli.apply import run_evaluate
 
-    given = _given(
-        format=format, label=label, sequence=sequence, no_header=no_header, delimiter=delimiter, encoding=encoding
-    )
     run_evaluate(
         model, data, given, scheme=scheme, against=against, plot=plot, decoding=decoding, skip_bad=skip_bad,
         quiet=quiet, as_json=as_json,
@@ -229,6 +211,7 @@ def evaluate(
 
 @app.command()
 @guarded
+@reading_options(*ALL_READING)
 def compare(
     data: Data,
     test: Annotated[
@@ -245,24 +228,15 @@ def compare(
         ),
     ] = None,
     table: Annotated[str, typer.Option("--table", help="Form of the table: text or markdown.")] = "text",
-    format: options.Format = None,
-    label: options.Label = None,
-    sequence: options.Sequence = None,
-    categorical: options.Categorical = None,
-    drop: options.Drop = None,
-    missing: options.Missing = None,
-    columns: options.Columns = None,
-    no_header: options.NoHeader = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    features: options.Features = None,
-    skip_bad: options.SkipBad = False,
+    *,
+    given: Given,
+    skip_bad: SkipBad = False,
     window: Annotated[
         str | None,
         typer.Option(help="Neighbours that are seen, by all that have windows: 3.", rich_help_panel=TRAINING),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of what is drawn at random.", rich_help_panel=TRAINING)] = 0,
-    n_jobs: Annotated[int | None, typer.Option(help="Threads (all cores).", rich_help_panel=TRAINING)] = None,
+    seed: Seed = 0,
+    n_jobs: NJobs = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -271,8 +245,8 @@ def compare(
             rich_help_panel=TRAINING,
         ),
     ] = None,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Train several kinds of models on the same files, and compare them on others.
 
@@ -287,10 +261,6 @@ def compare(
     """  # noqa: D301
     from seqboost.cli.compare import run_compare
 
-    given = _given(
-        format=format, label=label, sequence=sequence, categorical=categorical, drop=drop, missing=missing,
-        columns=columns, no_header=no_header, delimiter=delimiter, encoding=encoding, features=features,
-    )  # fmt: skip
     common = {"window": parsed(window, "window"), "random_state": seed, "n_jobs": n_jobs}
     names = listed(models) if models else ("treecrf", "memm", "hmm", "sliding_window")
     run_compare(
@@ -311,13 +281,13 @@ def inspect(
     rival: Annotated[
         str | None, typer.Option("--against", help="Explain labels against this one (the next most probable).")
     ] = None,
-    format: options.Format = None,
+    format: Format = None,
     sequence_column: Annotated[
         str | None, typer.Option("--sequence-column", help="Column of a table that tells sequences apart.")
     ] = None,
     plot: Plot = None,
-    skip_bad: options.SkipBad = False,
-    as_json: options.Json = False,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
 ) -> None:
     """Show what a model has learnt; with data, why it labels one of their sequences as it does.
 
@@ -328,7 +298,7 @@ def inspect(
     """  # noqa: D301
     from seqboost.cli.inspect import run_inspect
 
-    given = _given(format=format, sequence=sequence_column)
+    given = given_options(format=format, sequence=sequence_column)
     run_inspect(
         model, data or [], given, sequence=sequence, top=top, rival=rival, plot=plot, skip_bad=skip_bad, as_json=as_json
     )
@@ -336,27 +306,22 @@ def inspect(
 
 @app.command()
 @guarded
+@reading_options(*SOME_READING)
 def report(
     model: Model,
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page.")] = Path("report.html"),
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.", show_default=False)] = None,
-    scheme: Annotated[
-        str | None, typer.Option("--scheme", help="Scheme of the tags, for F1 of spans: IOB1, IOB2, BIOES.")
-    ] = None,
+    scheme: Scheme = None,
     max_sequences: Annotated[
         int, typer.Option("--max-sequences", min=0, help="How many sequences the page shows at most.")
     ] = 200,
     decoding: Decoding = None,
-    format: options.Format = None,
-    label: options.Label = None,
-    sequence: options.Sequence = None,
-    no_header: options.NoHeader = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    skip_bad: options.SkipBad = False,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    *,
+    given: Given,
+    skip_bad: SkipBad = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Write one page that shows a model and how it labels files, for any browser, without a network.
 
@@ -370,9 +335,6 @@ def report(
     """  # noqa: D301
     from seqboost.cli.report import run_report
 
-    given = _given(
-        format=format, label=label, sequence=sequence, no_header=no_header, delimiter=delimiter, encoding=encoding
-    )
     run_report(
         model, data, output, given, title=title, scheme=scheme, max_sequences=max_sequences, decoding=decoding,
         skip_bad=skip_bad, quiet=quiet, as_json=as_json,
@@ -381,6 +343,7 @@ def report(
 
 @app.command()
 @guarded
+@reading_options(*ALL_READING)
 def convert(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write.", show_default=False)],
@@ -389,20 +352,11 @@ def convert(
         str | None, typer.Option("--from-scheme", help="Scheme of the tags: IOB1, IOB2, BIOES.")
     ] = None,
     to_scheme: Annotated[str | None, typer.Option("--to-scheme", help="Scheme to write.")] = None,
-    format: options.Format = None,
-    label: options.Label = None,
-    sequence: options.Sequence = None,
-    categorical: options.Categorical = None,
-    drop: options.Drop = None,
-    missing: options.Missing = None,
-    columns: options.Columns = None,
-    no_header: options.NoHeader = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    features: options.Features = None,
-    skip_bad: options.SkipBad = False,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    *,
+    given: Given,
+    skip_bad: SkipBad = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Write files in another format, or with tags of another scheme.
 
@@ -414,10 +368,6 @@ def convert(
     """  # noqa: D301
     from seqboost.cli.apply import run_convert
 
-    given = _given(
-        format=format, label=label, sequence=sequence, categorical=categorical, drop=drop, missing=missing,
-        columns=columns, no_header=no_header, delimiter=delimiter, encoding=encoding, features=features,
-    )  # fmt: skip
     run_convert(
         data, output, given, to=to, schemes=(from_scheme, to_scheme), skip_bad=skip_bad, quiet=quiet, as_json=as_json
     )
@@ -437,8 +387,8 @@ def reproduce(
         typer.Option("--page", help="File of the page of all results.", show_default="results.md in the folder"),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Run anew what was run before.")] = False,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Run the experiments of the sources, and show our numbers beside theirs.
 

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from seqboost.exceptions import ParameterError
 
 __all__ = [
-    "Categorical",
-    "Columns",
-    "Delimiter",
-    "Drop",
-    "Encoding",
-    "Features",
+    "ALL_READING",
+    "TRAINING",
+    "Data",
+    "Decoding",
     "Format",
+    "Given",
     "Json",
-    "Label",
-    "Missing",
-    "NoHeader",
+    "Model",
+    "NJobs",
+    "OneFile",
     "Quiet",
-    "Sequence",
+    "Scheme",
+    "Seed",
     "SkipBad",
+    "given_options",
     "listed",
     "parsed",
     "reading_from",
+    "reading_options",
+    "remembered",
 ]
 
+C = TypeVar("C", bound=Callable[..., None])
+
 FILES = "How the file is read"
+TRAINING = "How the model is trained"
+
+Model = Annotated[Path, typer.Argument(help="Model file, as `seqboost train` writes it.", show_default=False)]
+Data = Annotated[list[Path], typer.Argument(help="Data files of one format.", show_default=False)]
+OneFile = Annotated[Path, typer.Argument(help="Data file.", show_default=False)]
 
 Format = Annotated[
     str | None,
@@ -85,8 +98,68 @@ SkipBad = Annotated[
     bool,
     typer.Option("--skip-bad", help="Leave bad lines out, count and list them.", rich_help_panel=FILES),
 ]
+Decoding = Annotated[
+    str | None,
+    typer.Option("--decoding", help="posterior (most positions right) or viterbi (the most probable whole path)."),
+]
+Scheme = Annotated[str | None, typer.Option("--scheme", help="Scheme of the tags, for F1 of spans: IOB1, IOB2, BIOES.")]
+Seed = Annotated[int, typer.Option(help="Seed of what is drawn at random.", rich_help_panel=TRAINING)]
+NJobs = Annotated[int | None, typer.Option(help="Threads (all cores).", rich_help_panel=TRAINING)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result (or error) as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")]
+
+READING: dict[str, tuple[Any, Any]] = {
+    "format": (Format, None),
+    "label": (Label, None),
+    "sequence": (Sequence, None),
+    "categorical": (Categorical, None),
+    "drop": (Drop, None),
+    "missing": (Missing, None),
+    "columns": (Columns, None),
+    "no_header": (NoHeader, False),
+    "delimiter": (Delimiter, None),
+    "encoding": (Encoding, None),
+    "features": (Features, None),
+}
+"""Options that say how a file is read, and their defaults."""
+
+ALL_READING = tuple(READING)
+Given = dict[str, Any]  # options by the names of seqboost.files.Reading
+
+
+def reading_options(*names: str) -> Callable[[C], C]:
+    """Give a command options that say how files are read; it gets what was said as one dict, ``given``.
+
+    In the help they stand where ``given`` stands among the command's parameters.
+    """
+
+    def decorate(command: C) -> C:
+        signature = inspect.signature(command, eval_str=True)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        options = [
+            inspect.Parameter(name, kind, annotation=READING[name][0], default=READING[name][1]) for name in names
+        ]
+        parameters = list[inspect.Parameter]()
+        for parameter in signature.parameters.values():
+            parameters += options if parameter.name == "given" else [parameter]
+
+        @functools.wraps(command)
+        def run(**arguments: Any) -> None:
+            given = given_options(**{name: arguments.pop(name) for name in names})
+            command(**arguments, given=given)
+
+        run.__dict__["__signature__"] = signature.replace(parameters=parameters)
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run  # type: ignore[return-value]
+
+    return decorate
+
+
+def given_options(**given: Any) -> Given:
+    """Return the options that say how a file is read, by the names of Reading."""
+    no_header = given.pop("no_header", False)
+    plain = {name: listed(value) if isinstance(value, list) else value for name, value in given.items()}
+    return {**plain, **({"header": False} if no_header else {})}
 
 
 def listed(values: list[str] | None) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.estimators.training import Labelled
+from seqboost.estimators.labelled import Labelled
 
 __all__ = ["ENOUGH_SEQUENCES", "SHORTEST_BLOCK", "has_blocks", "hold_out", "hold_out_blocks"]
 

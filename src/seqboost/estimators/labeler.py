@@ -12,7 +12,7 @@ Two kinds of them::
 
     Labeler
     ├── SequenceLabeler (prediction.py)  a chain of labels: scores -> seqboost.chain; path probabilities, k best paths
-    │   └── TreeCRF, MEMM, HMM, LinearCRF, VotedPerceptron
+    │   └── TreeCRF, MEMM, HMM, LinearCRF, VotedPerceptron, FutureFeatureMEMM
     └── SlidingWindow, RecurrentSlidingWindow, IOHMM, OutputCoding
 """
 
@@ -28,9 +28,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost._jit import thread_count
+from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import Rule, check_parameters, plain_number
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
-from seqboost.estimators.training import Labelled
 from seqboost.exceptions import InputError
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 
@@ -93,6 +93,12 @@ class Labeler(BaseEstimator):
         self._schema = batch.schema
         self._set_feature_names(batch.schema)
         return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
+
+    def _known(self, X: Any, y: Any, sample_weight: Any, name: str = "y") -> Labelled:
+        """Read X and y through the door, and hold them to the columns and labels that were learnt."""
+        batch = self._batch(X)
+        labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
+        return Labelled(batch, labels, sequence_weights(sample_weight, batch), name).informative()
 
     def _set_feature_names(self, schema: BatchSchema) -> None:
         self.n_features_in_ = schema.n_features

@@ -17,6 +17,7 @@ from seqboost.chain import Potentials, SeenPotentials
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.automatic import AUTOMATIC, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
+from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.methods import check_refit, check_sampling, check_still_held_out, sampling_rule
 from seqboost.estimators.parameters import (
     check_parameters,
@@ -32,10 +33,11 @@ from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, with_callbacks
 from seqboost.estimators.seen import check_contexts
-from seqboost.estimators.training import Labelled, Settings, Trained, train, train_again
+from seqboost.estimators.settings import Settings, Trained
+from seqboost.estimators.training import train, train_again
 from seqboost.exceptions import ParameterError
 from seqboost.model import FrozenModel
-from seqboost.sequences import LabelCoder, SequenceBatch, class_weights, sequence_weights
+from seqboost.sequences import SequenceBatch, class_weights
 
 __all__ = ["TreeCRF"]
 
@@ -403,7 +405,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             check_unchanged(type(self).__name__, self._lasting, parameters)
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
-            training = self._labelled(X, y, sample_weight, is_warm)
+            training = (self._known if is_warm else self._learned)(X, y, sample_weight)
             if not is_warm:
                 parameters = resolved(parameters, training.batch, len(self.classes_))
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
@@ -443,24 +445,13 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         few = self.refit == "auto" and not self.warm_start and training.batch.n_rows <= REFIT_POSITIONS
         return held_out and (self.refit is True or few)
 
-    def _labelled(self, X: Any, y: Any, sample_weight: Any, is_warm: bool) -> Labelled:
-        """Read X and y through the door; learn columns and labels, or hold them to those of the earlier fit."""
-        if not is_warm:
-            return self._learned(X, y, sample_weight)
-        batch = self._batch(X)
-        labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
-        return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
-
     def _divided(
         self, training: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any, seed: int
     ) -> tuple[Labelled, Labelled | None]:
         """Return training and validation sequences: those given, or some held out, or none."""
         if X_val is not None:
             with where("In the validation data"):
-                batch = self._batch(X_val)
-                labels = LabelCoder.from_classes(self.classes_).encode(y_val, batch)
-                weights = sequence_weights(sample_weight_val, batch)
-                return training, Labelled(batch, labels, weights, "y_val").informative()
+                return training, self._known(X_val, y_val, sample_weight_val, "y_val")
         n_sequences = training.batch.n_sequences
         # A block that begins inside a span would break the rules of a scheme.
         can_cut = isinstance(self.transitions, str) and self.transitions == "any" and has_blocks(training.batch.offsets)

@@ -36,6 +36,7 @@ from seqboost.features.layout import (
     SparseColumns,
 )
 from seqboost.features.rows import BinnedRows, n_padded_rows, pad_rows
+from seqboost.features.slots import RowSlots, padded_slots, starts_of
 from seqboost.features.windows import SPARSE_KEY, Offsets, parse_window
 from seqboost.sequences import SequenceBatch
 
@@ -148,7 +149,7 @@ class FeatureBinner:
             column_names=names,
             column_kinds=np.array(kinds, dtype=np.uint8),
             thresholds=np.concatenate([np.empty(0), *cuts]),
-            threshold_start=_starts([cut.size for cut in cuts]),
+            threshold_start=starts_of([cut.size for cut in cuts]),
             categories=tuple(
                 seen_categories(batch.categorical[:, j], values) for j, values in enumerate(batch.categories)
             ),
@@ -243,7 +244,9 @@ class FeatureBinner:
         codes[...] = self._boundary_row
         self._write_numeric(batch.numeric, padded_row, codes, n_threads)
         wide_slots = self._write_categorical(batch, padded_row, codes)
-        slot_indptr, slot_indices = self._slots(batch, wide_slots, padded_row, n_padded)
+        slot_indptr, slot_indices = padded_slots(
+            layout.slot_start, wide_slots, self._indicator_slots(batch), padded_row, n_padded
+        )
         return BinnedRows(
             codes=codes,
             address=padded_row * layout.n_dense,
@@ -298,34 +301,12 @@ class FeatureBinner:
                 wide_slots.append(lookup[batch.categorical[:, j]])
         return wide_slots
 
-    def _slots(
-        self, batch: SequenceBatch, wide_slots: list[NDArray[np.int32]], padded_row: NDArray[np.int64], n_padded: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Slots of padded rows as CSR: of wide columns, then of indicators; boundary rows hold boundary slots."""
-        n_wide = len(wide_slots)
-        if self.layout.n_sparse == 0:
-            return np.zeros(n_padded + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-        slot_start = self.layout.slot_start
-        row_indptr, row_slots = np.zeros(padded_row.size + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-        if batch.sparse is not None and self.indicators.n_features:
-            row_indptr, row_slots = self.indicators.encode(batch.sparse, slot_start[n_wide:])
-        row_counts = np.diff(row_indptr)
-        known = [slots >= 0 for slots in wide_slots]
-        counts = np.full(n_padded, n_wide, dtype=np.int64)
-        counts[padded_row] = row_counts + sum(mask.astype(np.int64) for mask in known)
-        indptr = _starts(counts)
-        indices = np.empty(int(indptr[-1]), dtype=np.int32)
-
-        is_boundary = np.ones(n_padded, dtype=np.bool_)
-        is_boundary[padded_row] = False
-        boundary_start = indptr[:-1][is_boundary]
-        place = indptr[padded_row]  # where the next slot of each row goes
-        for s, (slots, mask) in enumerate(zip(wide_slots, known, strict=True)):
-            indices[boundary_start + s] = slot_start[s + 1] - 1
-            indices[place[mask]] = slots[mask]
-            place += mask
-        indices[np.arange(row_slots.size) + np.repeat(place - row_indptr[:-1], row_counts)] = row_slots
-        return indptr, indices
+    def _indicator_slots(self, batch: SequenceBatch) -> RowSlots | None:
+        """Slots of the sparse columns; None if there are none."""
+        if batch.sparse is None or not self.indicators.n_features:
+            return None
+        n_wide = self.layout.n_sparse - self.indicators.n_features
+        return self.indicators.encode(batch.sparse, self.layout.slot_start[n_wide:])
 
     # ------------------------------------------------------------------------------------------------ model file
 
@@ -342,7 +323,7 @@ class FeatureBinner:
             "thresholds": self.thresholds,
             "threshold_start": self.threshold_start,
             "window_offsets": np.concatenate(self.windows).astype(np.int32),
-            "window_start": _starts([offsets.size for offsets in self.windows]),
+            "window_start": starts_of([offsets.size for offsets in self.windows]),
             "policies": self.policies,
         }
         arrays |= {f"indicators_{name}": array for name, array in self.indicators.to_arrays().items()}
@@ -430,13 +411,6 @@ def _filler(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> Filler |
         return None
     filling = {name.removeprefix("filling_"): a for name, a in arrays.items() if name.startswith("filling_")}
     return Filler.from_arrays(filling, header["filling"])
-
-
-def _starts(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where stretches of the given sizes begin, and where the last one ends."""
-    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    return starts
 
 
 def _policies(missing: Sequence[int] | None, n: int) -> NDArray[np.uint8]:

@@ -83,7 +83,7 @@ class BeamLikelihood(ChainObjective):
                 f"{hidden[0] - self._offsets[s]}; use beam=None in fit, or leave such sequences out"
             )
         space, lengths = self._space, np.diff(self._offsets)
-        self.n_observed: NDArray[np.int64] = lengths.astype(np.int64)
+        self.n_observed = lengths.astype(np.int64)
         self._weights = weights
         self._row_weights = np.repeat(weights, lengths)
         shape = (space.n_labels, len(self._labels), self._n_slots)
@@ -99,26 +99,7 @@ class BeamLikelihood(ChainObjective):
         self._context_type = np.minimum(position, space.order)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
-        """Give gradient and curvature at these scores.
-
-        Parameters
-        ----------
-        scores : ndarray of float32, shape (K, N, C)
-            Scores of the trees.
-        table : ndarray of float64, shape (E, K)
-            Baseline or transition scores, -inf = forbidden.
-        n_threads : int, default=1
-            Threads over chunks of sequences. The answer is the same, bit for bit, for any number.
-
-        Returns
-        -------
-        Derivatives
-
-        Raises
-        ------
-        InputError
-            If the labels of a sequence break a forbidden transition.
-        """
+        """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         value, n_correct = self._run(scores, table, self._gradient, n_threads, with_derivatives=True)
         table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
         largest = float(self._weights.max(initial=0.0))
@@ -142,19 +123,7 @@ class BeamLikelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give the value of each sequence, unweighted, without derivatives.
-
-        Leaves what ``derivatives`` returned untouched.
-
-        Parameters
-        ----------
-        scores, table, n_threads
-            As in ``derivatives``.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_sequences,)
-        """
+        """Give the value of each sequence, unweighted, without derivatives."""
         return self._run(scores, table, np.empty((0, 0, 0), np.float32), n_threads, with_derivatives=False)[0]
 
     def _run(

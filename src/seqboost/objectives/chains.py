@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from seqboost.chain import ContextSpace
 from seqboost.objectives import checks
+from seqboost.objectives.derivatives import Derivatives
 
 __all__ = ["ChainObjective"]
 
 
 class ChainObjective(ABC):
     """Labels, sequences, weights and the shape of scores, checked; parameters as in ``Likelihood``."""
+
+    n_observed: NDArray[np.int64]
 
     def __init__(
         self,
@@ -47,3 +50,35 @@ class ChainObjective(ABC):
     @abstractmethod
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         """Take the weights of sequences, and make what stays the same from round to round."""
+
+    @abstractmethod
+    def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
+        """Give gradient and curvature at these scores.
+
+        Parameters
+        ----------
+        scores : ndarray of float32, shape (K, N, C)
+            Scores of the trees.
+        table : ndarray of float64, shape (E, K)
+            Baseline or transition scores, -inf = forbidden.
+        n_threads : int, default=1
+            Threads over chunks of sequences. The answer is the same, bit for bit, for any number.
+
+        Returns
+        -------
+        Derivatives
+
+        Raises
+        ------
+        InputError
+            If the labels of a sequence break a forbidden transition.
+        """
+
+    @abstractmethod
+    def log_likelihood(
+        self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Give what is climbed of each sequence, (n_sequences,), unweighted, without derivatives.
+
+        Leaves what ``derivatives`` returned untouched; parameters are as there.
+        """

@@ -95,7 +95,7 @@ class Likelihood(ChainObjective):
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         observed = np.append(0, np.cumsum(self._labels >= 0))
-        self.n_observed: NDArray[np.int64] = np.diff(observed[self._offsets])
+        self.n_observed = np.diff(observed[self._offsets])
         self._complete = self.n_observed == np.diff(self._offsets)
         # A sequence without a single observed label says nothing: Δ = P − P = 0.
         self._weights = np.where(self.n_observed > 0, weights, 0.0)
@@ -140,26 +140,7 @@ class Likelihood(ChainObjective):
             self._table_count = count_table(space, self._row_weights, context_type)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
-        """Give gradient and curvature at these scores.
-
-        Parameters
-        ----------
-        scores : ndarray of float32, shape (K, N, C)
-            Scores of the trees.
-        table : ndarray of float64, shape (E, K)
-            Baseline or transition scores, -inf = forbidden.
-        n_threads : int, default=1
-            Threads over chunks of sequences. The answer is the same, bit for bit, for any number.
-
-        Returns
-        -------
-        Derivatives
-
-        Raises
-        ------
-        InputError
-            If the labels of a sequence break a forbidden transition.
-        """
+        """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         potentials = self._potentials(scores, table)
         self._clamped.posterior(potentials, n_threads, with_pairs=self.has_table)
         tasks = [(potentials, chunk, first, last) for chunk, (first, last) in enumerate(self._chunks)]
@@ -182,19 +163,7 @@ class Likelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give log P(observed labels | X) of each sequence, unweighted, without derivatives.
-
-        Leaves what ``derivatives`` returned untouched.
-
-        Parameters
-        ----------
-        scores, table, n_threads
-            As in ``derivatives``.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_sequences,)
-        """
+        """Give log P(observed labels | X) of each sequence, unweighted, without derivatives."""
         potentials = self._potentials(scores, table)
         scratch = np.empty_like(self._gradient)
         self._clamped.log_partition(potentials, n_threads)

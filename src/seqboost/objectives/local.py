@@ -89,7 +89,7 @@ class LocalLikelihood(ChainObjective):
         self._is_scored = scored
         self._ends_checked = not np.any(self._end == -np.inf)
         before = np.append(0, np.cumsum(scored))
-        self.n_observed: NDArray[np.int64] = np.diff(before[offsets])
+        self.n_observed = np.diff(before[offsets])
         self._weights = np.where(self.n_observed > 0, weights, 0.0)
         self._row_weights = np.repeat(self._weights, lengths)
         slot, self._extended = observed_contexts(self._labels, offsets, space.n_labels, space.order)
@@ -101,26 +101,7 @@ class LocalLikelihood(ChainObjective):
         self._table_gradient, self._table_hessian = np.zeros(n_sums), np.zeros(n_sums)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
-        """Give gradient and curvature at these scores.
-
-        Parameters
-        ----------
-        scores : ndarray of float32, shape (K, N, C)
-            Scores of the trees.
-        table : ndarray of float64, shape (E, K)
-            Baseline or transition scores, -inf = forbidden.
-        n_threads : int, default=1
-            Threads over chunks of sequences. The answer is the same, bit for bit, for any number.
-
-        Returns
-        -------
-        Derivatives
-
-        Raises
-        ------
-        InputError
-            If the labels of a sequence break a forbidden transition.
-        """
+        """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         log_prob, n_correct = self._run(scores, table, self._curvature, n_threads)
         largest = float(self._weights.max(initial=0.0))
         hessian_bound = largest if self._curvature == COUNT else cell_bound(1) * largest
@@ -141,19 +122,7 @@ class LocalLikelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give Σ_t log p_t(y_t) of each sequence, unweighted, without derivatives.
-
-        Leaves what ``derivatives`` returned untouched.
-
-        Parameters
-        ----------
-        scores, table, n_threads
-            As in ``derivatives``.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_sequences,)
-        """
+        """Give Σ_t log p_t(y_t) of each sequence, unweighted, without derivatives."""
         return self._run(scores, table, VALUES, n_threads)[0]
 
     @property

@@ -63,25 +63,11 @@ class PseudoLikelihood(ChainObjective):
 
     Parameters
     ----------
-    labels : ndarray of int32, shape (N,)
-        Label codes, -1 = unobserved; see Notes.
-    offsets : ndarray of int64, shape (n_sequences + 1,)
-        Where each sequence starts.
-    n_labels, order : int
-        K and m.
-    joint : bool
-        Whether scores depend on the context (K, N, K**m) or not (K, N, 1), with a table to learn.
-    sequence_weights : ndarray of float64, shape (n_sequences,), optional
-        0 for held-out sequences: they get a pseudo-log-likelihood and correct labels, but no gradient.
-    class_weights : ndarray of float64, shape (K,), optional
-        v_k > 0: logit adjustments, as in ``Likelihood``.
+    labels, offsets, n_labels, order, joint, sequence_weights, class_weights, end, classes
+        As in :class:`~seqboost.objectives.Likelihood`; for unobserved labels see Notes.
     curvature : {"mixing", "newton", "count"}, default="mixing"
         What stands for the second derivative: its absolute row sums, which make steps safe, its diagonal, or the number
         of examples.
-    end : ndarray of float64, shape (K,), optional
-        Score of closing a sequence with a label, -inf = forbidden.
-    classes : sequence, optional
-        Names of the labels, for messages.
 
     Attributes
     ----------
@@ -121,7 +107,7 @@ class PseudoLikelihood(ChainObjective):
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         self._blankets = find_blankets(self._labels, self._offsets, self._space, self._n_slots)
         self._first_scored = np.searchsorted(self._blankets.rows, self._offsets)
-        self.n_observed: NDArray[np.int64] = np.diff(self._first_scored)
+        self.n_observed = np.diff(self._first_scored)
         self._weights = np.where(self.n_observed > 0, weights, 0.0)
         self._chunks = sequence_chunks(self._offsets)
         self._allocate()
@@ -162,26 +148,7 @@ class PseudoLikelihood(ChainObjective):
         return counts
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
-        """Give gradient and curvature at these scores.
-
-        Parameters
-        ----------
-        scores : ndarray of float32, shape (K, N, C)
-            Scores of the trees.
-        table : ndarray of float64, shape (E, K)
-            Baseline or transition scores, -inf = forbidden.
-        n_threads : int, default=1
-            Threads over chunks of sequences. The answer is the same, bit for bit, for any number.
-
-        Returns
-        -------
-        Derivatives
-
-        Raises
-        ------
-        InputError
-            If the labels of a sequence break a forbidden transition.
-        """
+        """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         sums = self._run(scores, table, self._found, self._curvature, n_threads)
         table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
         gradient_bound, hessian_bound = self._bounds()
@@ -201,19 +168,7 @@ class PseudoLikelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give Σ_t log P(y_t | all other labels, X) of each sequence, unweighted, without derivatives.
-
-        Leaves what ``derivatives`` returned untouched.
-
-        Parameters
-        ----------
-        scores, table, n_threads
-            As in ``derivatives``.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_sequences,)
-        """
+        """Give Σ_t log P(y_t | all other labels, X) of each sequence, unweighted, without derivatives."""
         return self._run(scores, table, nothing_found(len(self._labels)), VALUES, n_threads).log_prob
 
     def _run(

@@ -21,7 +21,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family.matrices import neighbours
-from seqboost.estimators.training import Labelled
+from seqboost.estimators.labelled import Labelled
 from seqboost.exceptions import InputTypeError
 from seqboost.sequences import ColumnSchema, SequenceBatch
 from seqboost.sequences.batch import Layout

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import ContextSpace, Potentials
+from seqboost.estimators.automatic import automatic_window
+from seqboost.estimators.labelled import Labelled
+from seqboost.estimators.prediction import SequenceLabeler
 from seqboost.exceptions import ModelFileError
 from seqboost.features import FeatureBinner, LinearColumns, LinearRows, LinearWeights
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["LinearChain", "fit_columns"]
+__all__ = ["LinearChain", "LinearLabeler", "fit_columns"]
 
 
 def fit_columns(batch: SequenceBatch, window: Any) -> LinearColumns:
@@ -81,3 +84,25 @@ class LinearChain:
         if table.shape != (ContextSpace(n_labels, order).n_extended, n_labels) or not np.isfinite(table).all():
             raise ModelFileError("the transitions of this model do not fit its labels and order; save it again")
         return cls(weights, table, order)
+
+
+class LinearLabeler(SequenceLabeler):
+    """Base class of labellers that are a linear chain, trained where every label is observed.
+
+    A subclass has the parameter ``window``; its ``fit`` calls :meth:`_learned_rows` and sets ``_chain``.
+    """
+
+    window: Any
+
+    _chain: LinearChain
+
+    def _learned_rows(self, X: Any, y: Any) -> tuple[Labelled, LinearColumns, LinearRows]:
+        """Read X and y through the door; learn columns, labels and the features of their windows."""
+        training = self._learned(X, y)
+        training.check_observed(type(self).__name__, "use TreeCRF, which sums over such labels")
+        self.window_ = automatic_window(self.window, training.batch)
+        columns = fit_columns(training.batch, self.window_)
+        return training, columns, columns.transform(training.batch)
+
+    def _scored(self, batch: SequenceBatch) -> Potentials:
+        return self._chain.scored(self._chain.rows(batch), self._n_threads)

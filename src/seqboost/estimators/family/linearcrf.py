@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import Potentials
 from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family import crfsuite
-from seqboost.estimators.family.linear import LinearChain, fit_columns
+from seqboost.estimators.family.linear import LinearChain, LinearLabeler
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, real
-from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
+from seqboost.estimators.prediction import PREDICTION_RULES
 from seqboost.exceptions import ParameterError
-from seqboost.sequences import SequenceBatch
 
 __all__ = ["LinearCRF"]
 
@@ -30,7 +27,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-class LinearCRF(SequenceLabeler):
+class LinearCRF(LinearLabeler):
     """Label sequences with a linear-chain conditional random field, trained by CRFsuite.
 
     Needs python-crfsuite (``pip install 'seqboost[crfsuite]'``) for ``fit`` alone: what it has learnt is a table of
@@ -133,11 +130,7 @@ class LinearCRF(SequenceLabeler):
         """
         check_parameters("LinearCRF", vars(self), RULES)
         with unchanged_on_failure(self):
-            training = self._learned(X, y)
-            training.check_observed("LinearCRF", "use TreeCRF, which sums over such labels")
-            self.window_ = automatic_window(self.window, training.batch)
-            columns = fit_columns(training.batch, self.window_)
-            rows = columns.transform(training.batch)
+            training, columns, rows = self._learned_rows(X, y)
             content = crfsuite.train(columns, rows, training.labels, str(self.algorithm), self._crfsuite_parameters())
             self._set_chain(LinearChain(*crfsuite.read_weights(content, columns, len(self.classes_)), 1))
         return self
@@ -161,9 +154,6 @@ class LinearCRF(SequenceLabeler):
         self._chain = chain
         self.transition_scores_: NDArray[np.float64] = chain.table[1:].copy()
         self.n_weights_ = len(chain.weights.value)
-
-    def _scored(self, batch: SequenceBatch) -> Potentials:
-        return self._chain.scored(self._chain.rows(batch), self._n_threads)
 
     def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         return self._chain.to_arrays()

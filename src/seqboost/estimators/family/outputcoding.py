@@ -23,9 +23,9 @@ from seqboost.estimators.family import codes
 from seqboost.estimators.family.bits import Constant, bit_columns, bit_probability, fit_bit, plain_batch, quiet
 from seqboost.estimators.holdout import hold_out
 from seqboost.estimators.labeler import Labeler
+from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, plain_number, real
 from seqboost.estimators.persistence import KINDS, from_document, plain, to_document
-from seqboost.estimators.training import Labelled
 from seqboost.estimators.treecrf import TreeCRF
 from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.sequences import SequenceBatch

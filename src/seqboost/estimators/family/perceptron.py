@@ -21,15 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from seqboost.chain import ContextSpace, Potentials, viterbi
+from seqboost.chain import ContextSpace, viterbi
 from seqboost.chain.beam import beam_sequence
 from seqboost.chain.paths import viterbi_chunk
 from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.automatic import automatic_window
-from seqboost.estimators.family.linear import LinearChain, fit_columns
+from seqboost.estimators.family.linear import LinearChain, LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number
-from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
+from seqboost.estimators.prediction import PREDICTION_RULES
 from seqboost.exceptions import ModelFileError
 from seqboost.features import LinearColumns, LinearRows
 from seqboost.sequences import SequenceBatch
@@ -45,7 +44,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-class VotedPerceptron(SequenceLabeler):
+class VotedPerceptron(LinearLabeler):
     """Label sequences with the structured perceptron of Collins (2002), averaged or voted.
 
     Parameters
@@ -145,13 +144,10 @@ class VotedPerceptron(SequenceLabeler):
         """
         check_parameters("VotedPerceptron", vars(self), RULES)
         with unchanged_on_failure(self):
-            training = self._learned(X, y)
-            training.check_observed("VotedPerceptron", "use TreeCRF, which sums over such labels")
-            self.window_ = automatic_window(self.window, training.batch)
-            columns = fit_columns(training.batch, self.window_)
+            training, columns, rows = self._learned_rows(X, y)
             n_visits = training.batch.n_sequences * int(self.max_iter)
             n_groups = min(int(self.n_voters), n_visits) if self.method == "voted" else 1
-            learner = _Learner(columns, columns.transform(training.batch), training.labels, self._space, self._beam)
+            learner = _Learner(columns, rows, training.labels, self._space, self._beam)
             rng = check_random_state(self.random_state)
             self.mistakes_ = learner.learn(rng, int(self.max_iter), -(-n_visits // n_groups))
             self.n_iter_ = len(self.mistakes_)
@@ -163,9 +159,6 @@ class VotedPerceptron(SequenceLabeler):
     @property
     def _space(self) -> ContextSpace:
         return ContextSpace(len(self.classes_), int(plain_number(self.order)))
-
-    def _scored(self, batch: SequenceBatch) -> Potentials:
-        return self._chain.scored(self._chain.rows(batch), self._n_threads)
 
     def _shares(self, batch: SequenceBatch) -> NDArray[np.float64]:
         """Return the share of votes that each label gets, (n_rows, K)."""

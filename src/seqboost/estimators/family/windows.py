@@ -14,7 +14,7 @@ Dietterich, T. G. (2002). Machine learning for sequential data: a review. SSPR.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family.matrices import CodeWindows, IndicatorWindows, WindowMatrix, with_columns
 from seqboost.estimators.labeler import Labeler
+from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of
-from seqboost.estimators.training import Labelled
 from seqboost.exceptions import InputTypeError, ParameterError
 from seqboost.features import FeatureBinner, LinearColumns
 from seqboost.sequences import SequenceBatch
@@ -59,6 +59,30 @@ class _WindowLabeler(Labeler):
     estimator_: Any
 
     n_jobs = None  # the classifier has its own
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on sequences.
+
+        Parameters
+        ----------
+        X, y : as in :meth:`seqboost.TreeCRF.fit`
+        sample_weight : array-like of shape (n_sequences,), optional
+            Weights of sequences, if the classifier takes weights.
+
+        Returns
+        -------
+        self : the labeller itself
+        """
+        estimator = self._checked()
+        with unchanged_on_failure(self):
+            training = self._learned(X, y, sample_weight)
+            self._fit_windows(training, estimator)
+            self.estimator_ = self._fitted(estimator, self._windows.transform(training.batch), training)
+        return self
+
+    def _fitted(self, estimator: Any, matrix: Any, training: Labelled) -> Any:
+        """Return the classifier, trained on the matrix of windows."""
+        raise NotImplementedError
 
     def _checked(self) -> Any:
         """Return the classifier to train, unfitted."""
@@ -203,26 +227,8 @@ class SlidingWindow(_WindowLabeler):
         self.categorical_features = categorical_features
         self.sequence = sequence
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SlidingWindow:
-        """Train on sequences.
-
-        Parameters
-        ----------
-        X, y : as in :meth:`seqboost.TreeCRF.fit`
-        sample_weight : array-like of shape (n_sequences,), optional
-            Weights of sequences, if the classifier takes weights.
-
-        Returns
-        -------
-        self : SlidingWindow
-        """
-        estimator = self._checked()
-        with unchanged_on_failure(self):
-            training = self._learned(X, y, sample_weight)
-            self._fit_windows(training, estimator)
-            matrix = self._windows.transform(training.batch)
-            self.estimator_ = self._trained_on(estimator, matrix, self._windows.is_category, training)
-        return self
+    def _fitted(self, estimator: Any, matrix: Any, training: Labelled) -> Any:
+        return self._trained_on(estimator, matrix, self._windows.is_category, training)
 
     def _marginals(self, batch: SequenceBatch) -> NDArray[np.float64]:
         return self._probabilities(self.estimator_, self._windows.transform(batch))
@@ -304,31 +310,13 @@ class RecurrentSlidingWindow(_WindowLabeler):
         self.categorical_features = categorical_features
         self.sequence = sequence
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RecurrentSlidingWindow:
-        """Train on sequences.
-
-        Parameters
-        ----------
-        X, y : as in :meth:`seqboost.TreeCRF.fit`
-        sample_weight : array-like of shape (n_sequences,), optional
-            Weights of sequences, if the classifier takes weights.
-
-        Returns
-        -------
-        self : RecurrentSlidingWindow
-        """
-        estimator = self._checked()
-        with unchanged_on_failure(self):
-            training = self._learned(X, y, sample_weight)
-            self._fit_windows(training, estimator)
-            matrix = self._windows.transform(training.batch)
-            model = self._fit_on(estimator, matrix, training, training.labels)
-            if self.training == "predicted":
-                for _ in range(self.n_iter):
-                    said = self._said(estimator, model, matrix, training)
-                    model = self._fit_on(estimator, matrix, training, said)
-            self.estimator_ = model
-        return self
+    def _fitted(self, estimator: Any, matrix: Any, training: Labelled) -> Any:
+        model = self._fit_on(estimator, matrix, training, training.labels)
+        if self.training == "predicted":
+            for _ in range(self.n_iter):
+                said = self._said(estimator, model, matrix, training)
+                model = self._fit_on(estimator, matrix, training, said)
+        return model
 
     def _fit_on(self, estimator: Any, matrix: Any, training: Labelled, said: NDArray[np.int32]) -> Any:
         """Return a classifier trained on windows and the labels that are ``said`` of the positions before."""

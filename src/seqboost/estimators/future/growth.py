@@ -1,0 +1,227 @@
+"""Both levels grown in turns: trees of level 1 until held-out sequences gain no more, then patterns, and again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.boosting import (
+    MAX_LEAF_VALUE,
+    Boosting,
+    Callback,
+    Ensemble,
+    Everything,
+    Examples,
+    History,
+    SafeStep,
+    SharedTreeFitter,
+    Stopping,
+    TreeFitter,
+    boost,
+    extended_contexts,
+    label_table,
+    tree_columns,
+)
+from seqboost.chain import ContextSpace
+from seqboost.estimators.future.model import LASTING, FutureModel
+from seqboost.estimators.future.patterns import LEAST_GAIN, Pattern, PatternSearch
+from seqboost.estimators.labelled import Labelled
+from seqboost.estimators.memory import FitMemory
+from seqboost.exceptions import InputError
+from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.model import Forest, forest_scores
+from seqboost.objectives import Bags, LocalLikelihood
+from seqboost.objectives.paths import observed_contexts
+from seqboost.sequences import SequenceBatch
+from seqboost.trees import Limits, context_space
+
+__all__ = ["Growth"]
+
+BINS = 20  # of Q as a column of level 1
+JOINT_LABELS = 10  # trees of level 1 see the labels before up to so many labels; with more, a table has them
+SHARED_LABELS = 3  # one tree for all labels from so many on
+PATTERN_LAMBDA = 1.0  # G's curvature is that of a coin on average, whatever λ of level 1 is
+
+
+class Growth:
+    """The two levels in turns, on training and held-out sequences."""
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Any],
+        parts: tuple[Labelled, Labelled],
+        n_labels: int,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        training, held_out = parts
+        self._parameters, self._n_labels, self._seed, self._n_threads = parameters, n_labels, seed, n_threads
+        self._batches = training.batch, held_out.batch
+        self._labels = np.concatenate([training.labels, held_out.labels])
+        self._weights = np.concatenate([training.weights, held_out.weights])
+        self._is_training = np.arange(len(self._weights)) < len(training.weights)
+        self._n_fitted = training.batch.n_rows
+        self._binner = self._fit_binner(training.batch, parameters["window"])
+        self._binned = self._transformed(self._binner, self._batches)
+        offsets = self._binned.offsets
+        self._bags = Bags(offsets, parameters["bag_size"], parameters["direction"])
+        self._order = parameters["order"]
+        self._joint = self._order == 0 or n_labels <= JOINT_LABELS
+        self._check_memory()
+        self._objective = LocalLikelihood(
+            self._labels, offsets, n_labels=n_labels, order=self._order, joint=self._joint,
+            sequence_weights=np.where(self._is_training, self._weights, 0.0),
+        )  # fmt: skip
+        for name, part in (("training", self._is_training), ("held-out", ~self._is_training)):
+            if not self._objective.n_observed[part].any():
+                raise InputError(
+                    f"no {name} label has its {self._order} labels before it observed as well; use a lower order, "
+                    f"label more, or give other sequences as X_val and y_val"
+                )
+        self._set_columns(training.batch)
+
+    def _check_memory(self) -> None:
+        """Refuse what would not fit into memory."""
+        layout = self._binned.layout
+        n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
+        FitMemory(
+            self._binned.n_rows, self._n_labels, self._order, n_cells, self._parameters["max_leaf_nodes"],
+            self._n_threads, self._binned.nbytes, self._n_labels >= SHARED_LABELS,
+        ).check(joint=self._joint)  # fmt: skip
+
+    def _fit_binner(self, batch: SequenceBatch, window: Any) -> FeatureBinner:
+        return FeatureBinner.fit(
+            batch, max_bins=self._parameters["max_bins"], window=window,
+            min_count=self._parameters["min_samples_leaf"], n_threads=self._n_threads,
+        )  # fmt: skip
+
+    def _transformed(self, binner: FeatureBinner, batches: tuple[SequenceBatch, SequenceBatch]) -> BinnedRows:
+        return BinnedRows.concatenate(*(binner.transform(batch, n_threads=self._n_threads) for batch in batches))
+
+    def _set_columns(self, batch: SequenceBatch) -> None:
+        """Make room for the columns of patterns, in evenly spaced bins; until one is found, its column is constant."""
+        n = self._parameters["max_patterns"]
+        free = (f"{self._parameters['direction']}_pattern_{i}" for i in itertools.count())
+        self._names = tuple(itertools.islice((name for name in free if name not in batch.schema.names), n))
+        window = self._parameters["window"]
+        windows = dict(window) if isinstance(window, Mapping) else {"*": window}
+        ladder = (np.arange(batch.n_rows) % BINS + 0.5) / BINS
+        rows = batch.with_numbers(self._names, np.repeat(ladder[:, None], n, axis=1))
+        self._level_binner = self._fit_binner(rows, windows | dict.fromkeys(self._names, 0))
+        self._columns = np.zeros((self._binned.n_rows, n))
+
+    def run(self, callbacks: list[Callback]) -> tuple[FutureModel, dict[str, list[Any]]]:
+        """Grow both levels until no pattern helps."""
+        forest = Forest.from_trees([], self._n_labels, self._order if self._joint else 0)
+        start = np.zeros((self._n_labels, self._binned.n_rows, 1), dtype=np.float32)
+        table, found = self._first_table(), list[Pattern]()
+        history: dict[str, list[Any]] = {"level": [], "rounds": [], "validation_score": []}
+        while True:
+            rows = self._level_rows()
+            forest, table, score, n_rounds = self._grow_level(forest, table, start, rows, callbacks)
+            _note(history, "labels", n_rounds, score)
+            scores = forest_scores(forest, rows, self._n_threads, start=start)
+            base = np.zeros((rows.n_rows, self._n_labels))
+            base[self._objective.scored_rows] = self._objective.observed_scores(scores, table)
+            news = self._new_patterns(base, score, self._parameters["max_patterns"] - len(found))
+            if not news:
+                break
+            for pattern in news:
+                self._columns[:, len(found)] = pattern.probability
+                start += (pattern.effect[:, None] * pattern.probability).astype(np.float32)[:, :, None]
+                found.append(pattern)
+                _note(history, "pattern", pattern.forest.n_rounds, pattern.score)
+        effects = np.array([pattern.effect for pattern in found]).reshape(len(found), self._n_labels)
+        forests = tuple(pattern.forest for pattern in found)
+        fitted = {name: self._parameters[name] for name in LASTING}
+        binners = self._binner, self._level_binner
+        return FutureModel(*binners, forest, table, forests, effects, self._names, fitted), history
+
+    def _first_table(self) -> NDArray[np.float64]:
+        """Return the log-probabilities of labels after contexts, as counted in training."""
+        offsets, space = self._binned.offsets, ContextSpace(self._n_labels, self._order)
+        contexts = extended_contexts(self._labels, offsets, self._n_labels, self._order)
+        rows = slice(0, self._n_fitted)
+        weights = np.repeat(self._weights, np.diff(offsets))
+        return label_table(self._labels[rows], contexts[rows], weights[rows], space.n_extended, self._n_labels)
+
+    def _level_rows(self) -> BinnedRows:
+        cut = self._n_fitted
+        parts = self._columns[:cut], self._columns[cut:]
+        first, second = (b.with_numbers(self._names, part) for b, part in zip(self._batches, parts, strict=True))
+        return self._transformed(self._level_binner, (first, second))
+
+    def _grow_level(
+        self,
+        forest: Forest,
+        table: NDArray[np.float64],
+        start: NDArray[np.float32],
+        rows: BinnedRows,
+        callbacks: list[Callback],
+    ) -> tuple[Forest, NDArray[np.float64], float, int]:
+        """Add rounds to level 1; return it, its table, the score of held-out sequences and the number of rounds."""
+        labels, offsets = self._labels, rows.offsets
+        slot = observed_contexts(labels, offsets, self._n_labels, self._order)[0]
+        kind = SharedTreeFitter if self._n_labels >= SHARED_LABELS else TreeFitter
+        fitter = self._fitter(kind, rows, self._n_labels, self._order if self._joint else 0)
+        task = Boosting(
+            objective=self._objective,
+            fitter=fitter,
+            examples=Examples(
+                labels=labels, slot=slot if self._joint else np.zeros_like(slot),
+                sequence=np.repeat(np.arange(len(self._weights)), np.diff(offsets)), n_fitted=self._n_fitted,
+                n_rows=rows.n_rows,
+            ),
+            sampler=Everything(), step=SafeStep(), max_iter=self._parameters["max_iter"],
+            seed=self._seed + forest.n_rounds, n_threads=self._n_threads,
+            stopping=Stopping(self._parameters["n_iter_no_change"], 0.0), callbacks=callbacks,
+        )  # fmt: skip
+        scores = forest_scores(forest, rows, self._n_threads, start=start)
+        ensemble, history = Ensemble(scores, table, self._n_threads), History(self._is_training, self._weights)
+        kept = boost(task, ensemble, history)
+        grown = forest.extend(ensemble.kept(kept.n_rounds))
+        return grown, kept.table, history.validation_score[kept.n_rounds], kept.n_rounds
+
+    def _fitter(self, kind: type[TreeFitter], rows: BinnedRows, n_labels: int, order: int) -> TreeFitter:
+        layout, parameters = rows.layout, self._parameters
+        n_features = layout.n_dense_features + layout.n_sparse_features
+        is_pattern = n_labels == 1
+        limits = Limits(
+            max_leaf_nodes=parameters["max_leaf_nodes"], max_depth=parameters["max_leaf_nodes"],
+            min_samples_leaf=parameters["min_samples_leaf"],
+            l2_regularization=PATTERN_LAMBDA if is_pattern else float(parameters["l2_regularization"]),
+            min_gain=0.0, one_against_rest=False, n_drawn_features=n_features, n_tree_features=n_features,
+        )  # fmt: skip
+        return kind(
+            *tree_columns(rows), context_space(n_labels, order, rows.offsets), limits, max_leaf_value=MAX_LEAF_VALUE,
+            learning_rate=1.0 if is_pattern else parameters["learning_rate"], n_threads=self._n_threads,
+        )  # fmt: skip
+
+    def _new_patterns(self, base: NDArray[np.float64], score: float, room: int) -> list[Pattern]:
+        """Return patterns that help held-out sequences on top of level 1, at most so many."""
+        labels = np.full_like(self._labels, -1)
+        labels[self._objective.scored_rows] = self._labels[self._objective.scored_rows]
+        search = PatternSearch(
+            self._binned, self._fitter(TreeFitter, self._binned, 1, 0), self._bags, labels, self._weights,
+            int(self._is_training.sum()), float(self._parameters["pattern_start"]), self._seed, self._n_threads,
+        )  # fmt: skip
+        shared = self._parameters["patterns"] == "shared" or self._n_labels == 2
+        found: list[Pattern] = []
+        for label in [None] if shared else range(self._n_labels):
+            if len(found) == room:
+                break
+            pattern = search.find(base, search.first_effects(self._n_labels, label))
+            if pattern.score > score + LEAST_GAIN * 10:
+                found.append(pattern)
+                score = pattern.score
+                base = base + pattern.probability[:, None] * pattern.effect
+        return found
+
+
+def _note(history: dict[str, list[Any]], level: str, n_rounds: int, score: float) -> None:
+    for name, value in zip(history, (level, n_rounds, score), strict=True):
+        history[name].append(value)

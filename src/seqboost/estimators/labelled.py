@@ -1,0 +1,76 @@
+"""Sequences with their labels, as estimators hand them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError
+from seqboost.objectives.forbidden import find_forbidden
+from seqboost.sequences import SequenceBatch
+
+__all__ = ["Labelled"]
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Sequences with coded labels and weights."""
+
+    batch: SequenceBatch
+    labels: NDArray[np.int32]  # (n_rows,), −1 = unobserved
+    weights: NDArray[np.float64]  # (n_sequences,)
+    name: str = "y"  # what the user calls the labels
+    numbers: NDArray[np.intp] | None = None  # (n_sequences,) the user's numbers of the sequences; None: as they come
+
+    def take(self, sequences: NDArray[np.intp]) -> Labelled:
+        """Return some of the sequences."""
+        rows = np.concatenate([np.arange(*self.batch.offsets[s : s + 2]) for s in sequences])
+        numbers = sequences if self.numbers is None else self.numbers[sequences]
+        return Labelled(self.batch[sequences], self.labels[rows], self.weights[sequences], self.name, numbers)
+
+    def cut(self, offsets: NDArray[np.int64]) -> Labelled:
+        """Return the same rows as other sequences: long ones in pieces, which begin at ``offsets``."""
+        source = np.searchsorted(self.batch.offsets, offsets[:-1], side="right") - 1
+        numbers = source if self.numbers is None else self.numbers[source]
+        return Labelled(self.batch.cut(offsets), self.labels, self.weights[source], self.name, numbers)
+
+    def informative(self) -> Labelled:
+        """Return the sequences that say something: with a weight, and with at least one observed label.
+
+        Others would count as rows of leaves, and held out they would stop the training at once.
+        """
+        n_observed = np.add.reduceat(self.labels >= 0, self.batch.offsets[:-1], dtype=np.int64)
+        useful = (n_observed > 0) & (self.weights > 0)
+        if not useful.any():
+            raise InputError(
+                f"no sequence with a positive weight has an observed label in {self.name}: all their labels are None "
+                f"or NaN; give some of them labels"
+            )
+        return self if useful.all() else self.take(np.flatnonzero(useful))
+
+    def check_observed(self, what: str, cure: str = "use contexts='all'") -> None:
+        """Raise InputError at the first unobserved label, for ``what`` cannot do without."""
+        hidden = np.flatnonzero(self.labels < 0)
+        if len(hidden):
+            s = int(np.searchsorted(self.batch.offsets, hidden[0], side="right")) - 1
+            raise InputError(
+                f"{what} needs every label, but {self.name}[{s if self.numbers is None else self.numbers[s]}] has an "
+                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; {cure}, or leave such "
+                f"sequences out"
+            )
+
+    def check_possible(
+        self, table: NDArray[np.float64], end: NDArray[np.float64], order: int, classes: list[Any]
+    ) -> None:
+        """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
+        for s, (start, stop) in enumerate(zip(self.batch.offsets[:-1], self.batch.offsets[1:], strict=True)):
+            fault = find_forbidden(self.labels[start:stop], table, order, end, classes)
+            if fault is not None:
+                raise InputError(
+                    f"{self.name}[{s if self.numbers is None else self.numbers[s]}] {fault}, which transitions=... "
+                    f"forbids. Allow it in `transitions`, or mend the labels of that sequence (or leave them "
+                    f"unobserved: None)."
+                )

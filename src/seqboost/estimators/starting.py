@@ -1,0 +1,166 @@
+"""Where boosting starts: from the chain of the labels alone, from a linear chain, or from an earlier model."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.boosting import (
+    History,
+    LinearFit,
+    LinearStart,
+    LinearTask,
+    cross_scores,
+    digest,
+    extended_contexts,
+    label_table,
+    linear_start,
+)
+from seqboost.boosting.linear import Plan
+from seqboost.chain import ContextSpace
+from seqboost.estimators.positions import Positions
+from seqboost.estimators.seen import SeenStart, seen_start, uses_seen
+from seqboost.estimators.settings import Settings, Trained
+from seqboost.estimators.transitions import constraint_scores
+from seqboost.exceptions import InputError
+from seqboost.features import FeatureBinner, LinearColumns, LinearRows, LinearWeights
+from seqboost.model import forest_scores
+
+__all__ = ["Start", "fresh_start", "labels_alone", "linear_task", "resumed_start", "seen_labels_alone"]
+
+
+class Start(NamedTuple):
+    """What boosting goes on from."""
+
+    scores: NDArray[np.float32]  # (n_labels, n_rows, n_contexts or 1)
+    table: NDArray[np.float64]  # scores of transitions
+    end: NDArray[np.float64]  # (n_labels,) scores of closing a sequence
+    history: History
+    linear: LinearWeights | None
+    linear_fit: LinearFit | None  # the way to the linear part
+
+
+def labels_alone(
+    data: Positions, space: ContextSpace, settings: Settings
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the table and the end scores of the chain of the labels alone, within the constraints.
+
+    Labels of held-out sequences count as "seen" too, or else they could not be scored.
+    """
+    offsets, labels = data.training.batch.offsets, data.training.labels
+    contexts = extended_contexts(labels, offsets, space.n_labels, space.order)
+    row_weights = np.repeat(data.training.weights, np.diff(offsets))
+    table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
+    forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, data.labels, data.offsets)
+    return table + np.log(settings.class_weights) + forbidden, end
+
+
+def seen_labels_alone(data: Positions, settings: Settings, earlier: Trained | None) -> SeenStart | None:
+    """Return contexts, table and end scores of ``contexts="seen"``; None if all contexts are used."""
+    if not uses_seen(settings):
+        return None
+    for part in data.parts:
+        part.check_observed("contexts='seen'")
+    classes, offsets = settings.classes, data.training.batch.offsets
+    known = earlier.model.contexts if earlier is not None else None
+    if earlier is not None and known is not None:
+        limits, end = known.constraints(), earlier.model.end
+    else:
+        space = ContextSpace(len(classes), 1)
+        limits, end = constraint_scores(settings["transitions"], space, classes, data.labels, data.offsets)
+    if np.isinf(limits.sum() + end.sum()):
+        data.check_possible(limits, end, 1, classes.tolist())
+    if earlier is not None and known is not None:
+        return SeenStart(known, earlier.model.table, end)
+    weights = np.repeat(data.training.weights, np.diff(offsets))
+    seen = seen_start(data.training.labels, offsets, weights, settings["order"], (limits, end))
+    seen.table[: len(settings.classes)] += np.log(settings.class_weights)
+    return seen
+
+
+def linear_task(
+    data: Positions,
+    binner: FeatureBinner,
+    chain: tuple[NDArray[np.float64], NDArray[np.float64]],
+    settings: Settings,
+    earlier: Trained | None,
+) -> LinearTask | None:
+    """Return what a linear part is fitted to, on top of ``chain`` (table and end scores); None if there is none."""
+    linear = earlier.model.linear if earlier else None
+    if linear is None and settings["init"] != "linear":
+        return None
+    columns = linear.columns if linear is not None else LinearColumns.fit(data.training.batch, binner)
+    parts = [columns.transform(part.batch) for part in data.parts]
+    rows = parts[0] if len(parts) == 1 else LinearRows.concatenate(*parts)
+    table, end = chain
+    return LinearTask(
+        columns, rows, data.labels, data.weights, len(data.training.weights), table, settings["order"], end,
+        settings.class_weights, settings.n_threads,
+    )  # fmt: skip
+
+
+def fresh_start(
+    data: Positions,
+    n_slots: int,
+    chain: tuple[NDArray[np.float64], NDArray[np.float64]],
+    task: LinearTask | None,
+    linear_fit: LinearFit | None,
+    settings: Settings,
+) -> Start:
+    """Start from ``chain`` (table and end scores), and from the linear part if it has a task.
+
+    Scores have ``n_slots`` values for each label and position; ``linear_fit`` is the way to the linear part, if known.
+    """
+    table, end = chain
+    scores = np.zeros((len(settings.classes), len(data.labels), n_slots), dtype=np.float32)
+    history = History(data.is_training, data.weights)
+    if task is None:
+        return Start(scores, table, end, history, None, linear_fit)
+    linear, table, plan = _fit_linear(task, data, settings, None if linear_fit is None else linear_fit.plan)
+    scores += cross_scores(task, linear, plan, settings.seed)
+    return Start(scores, table, end, history, linear, LinearFit(plan, digest(task)))
+
+
+def resumed_start(data: Positions, task: LinearTask | None, earlier: Trained, settings: Settings) -> Start:
+    """Start from an earlier model."""
+    model = earlier.model
+    start = _resumed_scores(task, model.linear, earlier.linear_fit, settings)
+    scores = forest_scores(model.forest, data.binned, settings.n_threads, start=start)
+    history = _resumed_history(earlier, data.is_training, data.weights)
+    return Start(scores, model.table, model.end, history, model.linear, earlier.linear_fit)
+
+
+def _fit_linear(task: LinearTask, data: Positions, settings: Settings, plan: Plan | None) -> LinearStart:
+    """Fit the linear part; labels that break a forbidden transition are named by the user's numbers."""
+    try:
+        return linear_start(task, settings.seed, plan)
+    except InputError:
+        data.check_possible(task.table, task.end, task.order, settings.classes.tolist())
+        raise
+
+
+def _resumed_scores(
+    task: LinearTask | None, linear: LinearWeights | None, fit: LinearFit | None, settings: Settings
+) -> NDArray[np.float32] | None:
+    """Return the linear part's scores to go on from: those of its own fit, if the sequences are those of then."""
+    if task is None or linear is None:
+        return None
+    if fit is None or fit.digest != digest(task):
+        return linear.scores(task.rows, settings.n_threads)
+    return cross_scores(task, linear, fit.plan, settings.seed)
+
+
+def _resumed_history(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
+    """Return the history up to the kept rounds, to go on with; NaN for validation scores that were not taken then."""
+    n_kept = earlier.best_iteration + 1
+    kept = {name: values[:n_kept] for name, values in earlier.history.to_dict().items()}
+    for name in ("validation_score", "validation_accuracy"):
+        if is_training.all():
+            kept.pop(name, None)
+        else:
+            kept.setdefault(name, [math.nan] * n_kept)
+    kept.setdefault("evaluations", [1.0] * n_kept)  # models of earlier versions have none
+    return History(is_training, weights, **kept)
