@@ -5,15 +5,16 @@ PYTEST_ARGS ?= -n 2
 BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
-BENCHMARKS := accuracy defaults off_the_shelf linear_start trees_vs_lightgbm round_time prediction scaling startup jobs pseudo_likelihood training_methods sampling shrinkage curvature shared_trees higher_order nettalk_full missing family output_coding
+BENCHMARKS := accuracy defaults off_the_shelf linear_start trees_vs_lightgbm round_time prediction scaling startup jobs pseudo_likelihood training_methods sampling shrinkage curvature shared_trees higher_order nettalk_full missing family output_coding future large_file
 
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/seqboost demo
 
+# Tests run side by side, so libraries that start a thread for each core would wait for each other.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks
