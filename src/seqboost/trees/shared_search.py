@@ -165,10 +165,12 @@ def search_block(
             cells, counts, n_cells = scratch.lag_sums, scratch.lag_counts, int64(space.n_labels) + 1
         missing = start + n_cells - 2
         node, n_missing = whole, int64(0)
+        has_policy = False
         if kind == DENSE:
             has_policy = policies.dense[f] != DIRECTION
-        else:
-            has_policy = kind == SPARSE and ordered and policies.sparse[f] != DIRECTION
+        elif kind == SPARSE and sparse.missing[f] >= 0:
+            has_policy = policies.sparse[f] != DIRECTION
+            missing = start + int64(sparse.missing[f])
         if has_policy and counts[missing] > 0:
             n_missing = int64(counts[missing])
             subtract_from(whole.total, cells[missing], scratch.present)
@@ -220,7 +222,7 @@ def search_block(
                     left[n_cells - 1] = (best_flags & BOUNDARY_LEFT) != 0
                 _complete(counts, start, n_cells, node.n, ordered, left)
             elif has_policy:
-                _send_missing(counts, start, n_cells, node.n, left)
+                _send_missing(counts, start, n_cells, missing - start, node.n, left)
         if n_missing > 0:
             counts[missing] = n_missing
 
@@ -264,14 +266,15 @@ def _send_missing(
     counts: NDArray[np.int32],  # IN (n_cells,)
     start: int,  # IN first cell of the feature
     n_slots: int,  # IN
+    missing: int,  # IN the slot of missing values
     n: int,  # IN fitted positions that have a value
     left: NDArray[np.bool_],  # IN/OUT (max_values,)
 ) -> None:
-    """Send the slot of missing values, the last but one, with the larger side."""
+    """Send the slot of missing values with the larger side."""
     n_left = int64(0)
     for v in range(n_slots):
         n_left += counts[start + v] if left[v] else 0
-    left[n_slots - 2] = 2 * n_left > n
+    left[missing] = 2 * n_left > n
 
 
 @inner_slicing

@@ -245,7 +245,7 @@ def _by_surrogates(
                 slot = sparse.indices[x]
                 if sparse.slot_start[s] <= slot < sparse.slot_start[s + 1]:
                     v = int64(slot - sparse.slot_start[s])
-            if sparse.kind[s] != 0 and v == int64(sparse.slot_start[s + 1] - sparse.slot_start[s]) - 2:
+            if v >= 0 and v == int64(sparse.missing[s]):
                 continue
         if v >= 0 and (detours.words[first + (v >> 6)] >> np.uint64(v & 63)) & np.uint64(1) != 0:
             return int64(LEFT)

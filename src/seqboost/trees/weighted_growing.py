@@ -35,8 +35,8 @@ def weight_bits(n_rows: int) -> int:
 
 def needs_weights(dense: DenseColumns, sparse: SparseColumns, policies: Policies) -> bool:
     """Tell whether the policies change how trees are grown on these rows."""
-    wide = policies.sparse[sparse.kind != 0]
-    return bool((policies.dense == SURROGATE).any() or (wide == SURROGATE).any()) or lacks_values(
+    slotted = policies.sparse[sparse.missing >= 0]
+    return bool((policies.dense == SURROGATE).any() or (slotted == SURROGATE).any()) or lacks_values(
         dense, sparse, policies
     )
 
