@@ -319,7 +319,7 @@ def _divide_rows(
     end = leaves.progress[USED]
     stays, leaves_ = (leaf, other) if leaving == RIGHT else (other, leaf)
     n_stays, n_stays_fitted, n_leaves, n_leaves_fitted = divide_weighted(
-        mark, share, segments, first, n_fitted, last, int64(leaving), end
+        mark, share, scratch.part_left, segments, first, n_fitted, last, int64(leaving), end
     )
     state[stays, START], state[stays, SIZE], state[stays, FITTED] = first, n_stays, n_stays_fitted
     state[leaves_, START], state[leaves_, SIZE], state[leaves_, FITTED] = end, n_leaves, n_leaves_fitted

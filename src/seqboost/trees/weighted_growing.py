@@ -235,6 +235,7 @@ def new_scratch(
         shuffled=np.arange(n_windowed, dtype=np.int64),
         random=np.zeros(1, dtype=np.uint64),
         mark=np.empty(dense.address.size, dtype=np.uint8),
+        part_left=np.empty(3, dtype=np.float32),
         on_left=np.empty(n_cells, dtype=np.int64),
         on_right=np.empty(n_cells, dtype=np.int64),
         has=np.empty((2, space.base.size), dtype=np.bool_),
