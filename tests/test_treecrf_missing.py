@@ -149,7 +149,7 @@ def test_an_indicator_that_is_missing_goes_both_ways(trees):
     model = model_of("instance_weighting", **settings).fit(X, y)
     known = np.concatenate(shown)
     share = np.mean(known[~np.isnan(known)])
-    (absent, carried, lacking), = model.predict_proba([sp.csr_array(np.array([[0.0], [1.0], [np.nan]]))])
+    ((absent, carried, lacking),) = model.predict_proba([sp.csr_array(np.array([[0.0], [1.0], [np.nan]]))])
     margin = lambda p: np.log(p[1] / p[0])  # noqa: E731
     assert margin(carried) > 0 > margin(absent)
     expected = share * margin(carried) + (1 - share) * margin(absent)

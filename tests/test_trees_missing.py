@@ -170,8 +170,17 @@ def test_same_tree_as_on_expanded_data(policy, n_labels, order):
         {"missing": 0.7},
     ],
     ids=[
-        "numeric", "categorical", "wide", "slots", "sparse numbers", "all kinds", "lags only", "many bins",
-        "length one", "complete", "much missing",
+        "numeric",
+        "categorical",
+        "wide",
+        "slots",
+        "sparse numbers",
+        "all kinds",
+        "lags only",
+        "many bins",
+        "length one",
+        "complete",
+        "much missing",
     ],
 )
 def test_same_tree_for_each_kind_of_feature(policy, shape):
@@ -223,7 +232,7 @@ def test_all_kinds_of_splits_have_shares_and_surrogates():
 
 
 def test_sparse_numbers_have_shares_and_surrogates():
-    """"Missing" is none of their values: no split's gain counts it, and no left set tells where it goes."""
+    """Missing is none of their values: no split's gain counts it, and no left set tells where it goes."""
     weighing, detoured, surrogates = 0, 0, 0
     for seed in range(4):
         case = random_case(seed, columns=(), window=(), slots=((LACKING, 4, 1), (LACKING, 2, 0)), lengths=(60, 1, 40))

@@ -21,6 +21,7 @@ from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY
 from seqboost.trees.shared_cells import Units, set_zero, subtract_from
 from seqboost.trees.shared_histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT, add_rows, remove_rows, subtract_child
 from seqboost.trees.shared_ordering import order_vectors
+from seqboost.trees.shared_screen import can_screen, lay_prefixes, screen_line
 from seqboost.trees.shared_splitting import (
     ABSENT,
     Scratch,
@@ -188,6 +189,7 @@ def search_block(
             n = lay_slots(node, limits, cells, counts, start, n_cells, sparse.absent_rank[f], scratch)
         set_zero(scratch.base)
         is_alone = alone and ordered
+        screens = can_screen(n, is_alone, limits)
         best, cut, best_flags = max(finds.gain[number, q], limits.min_gain, SMALLEST_GAIN), int64(-1), int64(0)
         while flags < n_flags and n > 0:
             from_top = flags == FROM_TOP
@@ -200,9 +202,14 @@ def search_block(
                 n_line = count_rows(node, counts, start, n, from_top, is_alone, n_before, scratch)
                 if n_line == node.n and ordered:
                     n_flags = int64(FROM_TOP)
-            best, end = scan_line(
-                best, node, limits, is_alone, units, cells, start, n, from_top, scratch
-            )  # fmt: skip
+            if screens:
+                if flags == 0 or from_top:
+                    lay_prefixes(cells, start, n, from_top, scratch)
+                best, end = screen_line(best, node, limits, units, cells, start, n, from_top, scratch)
+            else:
+                best, end = scan_line(
+                    best, node, limits, is_alone, units, cells, start, n, from_top, scratch
+                )  # fmt: skip
             if end >= 0:
                 cut, best_flags = end, flags
             flags += step
