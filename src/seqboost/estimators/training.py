@@ -35,7 +35,7 @@ from seqboost.boosting.linear import Plan
 from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
-from seqboost.estimators.missing import missing_policies
+from seqboost.estimators.missing import dividing_rate, missing_policies
 from seqboost.estimators.seen import SeenStart, seen_bytes, seen_start, uses_seen
 from seqboost.estimators.transitions import constraint_scores
 from seqboost.exceptions import InputError
@@ -370,7 +370,7 @@ def _choose_potentials(
     memory = FitMemory(
         binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
         binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads), settings["trees"] == "shared",
-        settings["n_bags"],
+        settings["n_bags"], dividing_rate(binned),
     )  # fmt: skip
     if contexts is not None:
         memory.check(joint=False)

@@ -23,7 +23,18 @@ from seqboost.trees.weighted_grower import grow_weighted
 from seqboost.trees.weighted_partition import WeightedPartition, leaves_in_order
 from seqboost.trees.weighted_rows import WeightedRows
 
-__all__ = ["CompleteGrower", "WeightedGrower", "label_grower", "needs_weights", "weight_bits"]
+__all__ = [
+    "WEIGHTED_ROW_BYTES",
+    "CompleteGrower",
+    "WeightedGrower",
+    "label_grower",
+    "needs_weights",
+    "row_copies",
+    "segment_length",
+    "weight_bits",
+]
+
+WEIGHTED_ROW_BYTES = 20  # of WeightedRows
 
 LeafValue = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
@@ -31,6 +42,24 @@ LeafValue = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.floa
 def weight_bits(n_rows: int) -> int:
     """Return in how many bits the weight 1 is written: fewer for many rows, to leave room for the curvatures."""
     return max(8, min(12, 28 - int(n_rows).bit_length()))
+
+
+def row_copies(rate: float, n_leaves: int) -> tuple[float, float]:
+    """Estimate how often a row stands in the segments of a tree, and how often in its leaves.
+
+    With a share m of values missing and even splits, level d holds (1 + m)^d times the rows; at each level the smaller
+    half of them is written anew at the end of the segments.
+    """
+    levels = (1.0 + rate) ** np.arange(1, int(max(1, n_leaves) - 1).bit_length() + 1)
+    return 1.0 + levels.sum() / 2, float(levels[-1]) if levels.size else 1.0
+
+
+def segment_length(n_copies: float) -> float:
+    """Return how many rows of all segments are alive at most: they begin with two copies, and twice as many follow."""
+    length = 2.0
+    while length < n_copies:
+        length *= 2
+    return length if length == 2.0 else 1.5 * length
 
 
 def needs_weights(dense: DenseColumns, sparse: SparseColumns, policies: Policies) -> bool:
