@@ -130,6 +130,7 @@ def tree_columns(problem: Problem) -> tuple[Any, Any]:
         slot_start=np.zeros(1, dtype=np.int32),
         kind=np.empty(0, dtype=np.uint8),
         absent_rank=np.empty(0, dtype=np.int32),
+        missing=np.empty(0, dtype=np.int32),
         offset=np.empty(0, dtype=np.int64),
         enabled=np.empty((0, 0), dtype=np.bool_),
     )

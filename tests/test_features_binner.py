@@ -98,7 +98,7 @@ def test_contract_of_layout_and_rows() -> None:
     assert all(np.diff(slots).min(initial=1) > 0 for slots in slots_of(binned))
     dtypes = {name: getattr(layout, name).dtype for name in ("column", "offset", "n_values", "slot_start")}
     assert set(dtypes.values()) == {np.dtype(np.int32)}
-    assert layout.absent_rank.dtype == layout.sparse_offsets.dtype == np.int32
+    assert layout.absent_rank.dtype == layout.sparse_missing.dtype == layout.sparse_offsets.dtype == np.int32
     assert layout.displacement.dtype == binned.slot_indptr.dtype == binned.padded_row.dtype == np.int64
     assert layout.kind.dtype == layout.sparse_kind.dtype == np.uint8
 
@@ -161,6 +161,7 @@ def test_wide_begins_at_254_categories(n_categories: int) -> None:
     else:
         assert binned.codes.shape == (5, 0)
         assert binned.layout.slot_start.tolist() == [0, 256]
+        assert binned.layout.sparse_missing.tolist() == [254]
         assert slots_of(binned) == [[255], [5], [254], [], [255]]
         assert binned.layout.names == ("x0[-1]",)
 
@@ -184,6 +185,7 @@ def test_indicators() -> None:
     assert layout.sparse_names == ("s0", "s1", "s4", "s5", "s6", "s7")
     assert np.diff(layout.slot_start).tolist() == [1, 1, 1, 4, 2, 1]
     assert layout.absent_rank.tolist() == [0, 0, 1, 2, 0, 0]
+    assert layout.sparse_missing.tolist() == [-1, -1, -1, -1, 1, 0]
     test = np.array(
         [
             [9, 0.5, 1, 1, -9, -9, -1, nan],

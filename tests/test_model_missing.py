@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_trees_cases import (
     CATEGORICAL,
+    LACKING,
     LIMITS,
     NUMERIC,
     ORDERED,
@@ -67,7 +68,7 @@ def trained_shared(policy, seed=0, **shape):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_scores_of_shared_trees_are_those_of_training(policy, order):
-    for shape in ({}, {"missing": 0.0}, {"missing": 0.02}):
+    for shape in ({}, {"missing": 0.0}, {"missing": 0.02}, {"slots": ((LACKING, 2, 0), (LACKING, 5, 2))}):
         case, forest, scores = trained_shared(policy, order=order, **shape)
         binned = as_binned(case)
         exists = np.broadcast_to(case.hessian > 0, scores.shape)
@@ -99,12 +100,13 @@ def test_scores_are_those_of_training(policy, order):
         {"columns": ((NUMERIC, 8), (CATEGORICAL, 4)), "slots": (), "sparse_window": (), "missing": 0.6},
         {"columns": (), "window": (), "slots": ((SUBSET, 90, 0), (SUBSET, 7, 0))},
         {"columns": ((NUMERIC, 3),), "slots": ((ORDERED, 1, 0), (ORDERED, 5, 0), (SUBSET, 5, 0)), "missing": 0.01},
+        {"columns": (), "window": (), "slots": ((LACKING, 2, 0), (LACKING, 5, 0), (LACKING, 6, 3), (SUBSET, 6, 0))},
         {"lengths": (1,) * 40},
         {"n_labels": 1},
         {"missing": 0.0},
         {"limits": LIMITS._replace(max_leaf_nodes=80, min_samples_leaf=1), "lengths": (90, 40), "missing": 0.05},
     ],
-    ids=["dense", "wide", "rarely missing", "length one", "one label", "complete", "large trees"],
+    ids=["dense", "wide", "rarely missing", "sparse", "length one", "one label", "complete", "large trees"],
 )
 def test_scores_of_each_kind_of_feature(policy, shape):
     for seed in range(2):

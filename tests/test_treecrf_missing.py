@@ -138,6 +138,24 @@ def test_boundary_is_not_missing(policy, trees):
     assert np.mean(np.concatenate(model.predict(X)) == np.concatenate(y)) == 1.0
 
 
+@pytest.mark.parametrize("trees", ["per_label", "shared"])
+def test_an_indicator_that_is_missing_goes_both_ways(trees):
+    """One split, on an indicator: scores without it are the mean of those with and without, by their shares."""
+    rng = np.random.default_rng(0)
+    y = [rng.integers(0, 2, size=12) for _ in range(30)]
+    shown = [np.where(rng.random(12) < 0.25, np.nan, (t == 1) & (rng.random(12) < 0.8)) for t in y]
+    X = [sp.csr_array(x[:, None]) for x in shown]
+    settings = {"window": 0, "order": 0, "max_iter": 1, "max_leaf_nodes": 2, "learning_rate": 0.5, "trees": trees}
+    model = model_of("instance_weighting", **settings).fit(X, y)
+    known = np.concatenate(shown)
+    share = np.mean(known[~np.isnan(known)])
+    ((absent, carried, lacking),) = model.predict_proba([sp.csr_array(np.array([[0.0], [1.0], [np.nan]]))])
+    margin = lambda p: np.log(p[1] / p[0])  # noqa: E731
+    assert margin(carried) > 0 > margin(absent)
+    expected = share * margin(carried) + (1 - share) * margin(absent)
+    assert margin(lacking) == pytest.approx(expected, abs=1e-5)
+
+
 def by_hand(X, policy):
     """Fill columns with their medians, and add those that tell of it."""
     flat = np.concatenate(X)
@@ -274,13 +292,13 @@ def test_policies_are_parameters_like_others(tmp_path):
     assert seqboost.load(tmp_path / "model").missing == fitted.missing
 
 
-@pytest.mark.parametrize("kind", ["numeric", "categorical"])
+@pytest.mark.parametrize("kind", ["numeric", "categorical", "sparse"])
 @pytest.mark.parametrize("trees", ["per_label", "shared"])
 def test_policies_are_not_all_the_same(kind, trees):
     X, y = KINDS[kind]()
     models = {policy: model_of(policy, trees=trees, max_iter=10).fit(X, y) for policy in POLICIES}
     found = {policy: np.concatenate(model.predict_proba(X)) for policy, model in models.items()}
     # To categories "missing" is one more of them; medians and means may share a bin.
-    alike = [{"impute", "impute_mean"}] + [{"direction", "indicator"}] * (kind == "categorical")
+    alike = [{"impute", "impute_mean"}] * (kind != "sparse") + [{"direction", "indicator"}] * (kind == "categorical")
     for a, b in itertools.combinations(POLICIES, 2):
         assert {a, b} in alike or not np.array_equal(found[a], found[b]), (a, b)

@@ -14,6 +14,7 @@ from seqboost.trees.reference import Example, ReferenceTree, expand, grow_refere
 
 NUMERIC, CATEGORICAL = 0, 1
 ORDERED, SUBSET = 0, 1
+LACKING = 2  # ORDERED, and the last slot stands for missing values
 
 LIMITS = Limits(
     max_leaf_nodes=8,
@@ -173,8 +174,9 @@ def _sparse(rng, slots, window, n_padded, padded_row, rider):
         indptr=np.concatenate([[0], np.cumsum([len(c) for c in carried])]).astype(np.int64),
         indices=np.array([slot for c in carried for slot in c], dtype=np.int32),
         slot_start=slot_start,
-        kind=np.array([kind for kind, _, _ in slots], dtype=np.uint8),
+        kind=np.array([kind == SUBSET for kind, _, _ in slots], dtype=np.uint8),
         absent_rank=np.array([rank for _, _, rank in slots], dtype=np.int32),
+        missing=np.array([{SUBSET: n - 2, LACKING: n - 1}.get(kind, -1) for kind, n, _ in slots], dtype=np.int32),
         offset=np.array(window, dtype=np.int64),
         enabled=enabled,
     )
@@ -235,6 +237,7 @@ def as_binned(case):
             n_values=case.dense.n_values[by_number],
             slot_start=case.sparse.slot_start,
             sparse_kind=case.sparse.kind,
+            sparse_missing=case.sparse.missing,
             sparse_offsets=case.sparse.offset,
         ),
     )

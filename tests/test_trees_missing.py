@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_trees_cases import (
     CATEGORICAL,
+    LACKING,
     LIMITS,
     NUMERIC,
     ORDERED,
@@ -158,13 +161,27 @@ def test_same_tree_as_on_expanded_data(policy, n_labels, order):
         {"columns": ((CATEGORICAL, 9), (CATEGORICAL, 2)), "slots": (), "sparse_window": ()},
         {"columns": (), "window": (), "slots": ((SUBSET, 90, 0), (SUBSET, 7, 0))},
         {"columns": (), "window": (), "slots": ((ORDERED, 1, 0), (ORDERED, 5, 0), (SUBSET, 5, 0))},
+        {"columns": (), "window": (), "slots": ((LACKING, 2, 0), (LACKING, 5, 0), (LACKING, 6, 3), (LACKING, 4, 3))},
+        {"columns": ((NUMERIC, 4),), "slots": ((ORDERED, 1, 0), (LACKING, 1, 0), (SUBSET, 6, 0), (LACKING, 3, 1))},
         {"columns": (), "window": (), "slots": (), "sparse_window": ()},
         {"columns": ((NUMERIC, 254), (CATEGORICAL, 253), (NUMERIC, 1), (NUMERIC, 0)), "window": (-2, 0, 3)},
         {"lengths": (1,) * 40},
         {"missing": 0.0},
         {"missing": 0.7},
     ],
-    ids=["numeric", "categorical", "wide", "slots", "lags only", "many bins", "length one", "complete", "much missing"],
+    ids=[
+        "numeric",
+        "categorical",
+        "wide",
+        "slots",
+        "sparse numbers",
+        "all kinds",
+        "lags only",
+        "many bins",
+        "length one",
+        "complete",
+        "much missing",
+    ],
 )
 def test_same_tree_for_each_kind_of_feature(policy, shape):
     for seed in range(2):
@@ -214,6 +231,24 @@ def test_all_kinds_of_splits_have_shares_and_surrogates():
     assert shared == detoured == surrogates == {DENSE, SPARSE}
 
 
+def test_sparse_numbers_have_shares_and_surrogates():
+    """Missing is none of their values: no split's gain counts it, and no left set tells where it goes."""
+    weighing, detoured, surrogates = 0, 0, 0
+    for seed in range(4):
+        case = random_case(seed, columns=(), window=(), slots=((LACKING, 4, 1), (LACKING, 2, 0)), lengths=(60, 1, 40))
+        tree, divided = assert_same(case, policies_of(case, INSTANCE_WEIGHTING))
+        of_sparse = tree.kind == SPARSE
+        assert (tree.routes.share[of_sparse] > 0).all()
+        assert divided > 0
+        weighing += of_sparse.sum()
+        tree, _ = assert_same(case, policies_of(case, SURROGATE))
+        detoured += (np.diff(tree.routes.surrogate_start)[tree.kind == SPARSE] > 0).sum()
+        surrogates += len(tree.routes.surrogate_kind)
+        usual, _ = case.grow()
+        assert not same_tree(tree, usual)
+    assert min(weighing, detoured, surrogates) > 0
+
+
 def test_growers_are_used_where_they_are_needed():
     complete, damaged = random_case(0, missing=0.0, slots=()), random_case(0, missing=0.2, slots=())
 
@@ -228,6 +263,14 @@ def test_growers_are_used_where_they_are_needed():
     assert kind(damaged, INSTANCE_WEIGHTING) is WeightedGrower
     wide = random_case(0, columns=(), window=(), slots=((SUBSET, 6, 0),))
     assert kind(wide, INSTANCE_WEIGHTING) is WeightedGrower
+    indicator = random_case(0, columns=(), window=(), slots=((ORDERED, 1, 0),))
+    assert kind(indicator, INSTANCE_WEIGHTING) is kind(indicator, SURROGATE) is CompleteGrower
+    sparse = random_case(0, columns=(), window=(), slots=((LACKING, 2, 0),))
+    assert kind(sparse, INSTANCE_WEIGHTING) is kind(sparse, SURROGATE) is WeightedGrower
+    assert kind(sparse, DIRECTION) is TreeGrower
+    present = replace(sparse, sparse=sparse.sparse._replace(indices=np.zeros_like(sparse.sparse.indices)))
+    assert kind(present, INSTANCE_WEIGHTING) is CompleteGrower
+    assert kind(present, SURROGATE) is WeightedGrower
 
     def shared(case, policy):
         policies = None if policy is None else policies_of(case, policy)

@@ -36,6 +36,7 @@ def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
         slot_start=layout.slot_start.astype(np.int32),
         kind=layout.sparse_kind.astype(np.uint8),
         absent_rank=layout.absent_rank.astype(np.int32),
+        missing=layout.sparse_missing.astype(np.int32),
         offset=layout.sparse_offsets.astype(np.int64),
         enabled=np.ascontiguousarray(layout.sparse_enabled),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from seqboost.chain.potentials import CHUNK_POSITIONS, MIN_CHUNKS
 from seqboost.exceptions import MemoryLimitError
 from seqboost.trees.shared_buffers import MAX_DECIDING, histogram_slots
+from seqboost.trees.weighted_growing import WEIGHTED_ROW_BYTES, row_copies, segment_length
 
 __all__ = ["FitMemory", "available_bytes"]
 
@@ -84,6 +85,8 @@ class FitMemory:
         Whether one tree is grown for all labels.
     n_bags : int
         Trees of each label in a round, whose partitions live until all of them are added.
+    dividing_rate : float or None
+        Share of missing values that send a row both ways; None: rows have no weights.
     """
 
     n_rows: int
@@ -95,6 +98,7 @@ class FitMemory:
     data_bytes: int
     shared: bool = False
     n_bags: int = 1
+    dividing_rate: float | None = None
 
     def total(self, *, joint: bool) -> int:
         """Return an estimate of the bytes that a fit allocates."""
@@ -103,6 +107,7 @@ class FitMemory:
         cells = self.n_rows * self.n_labels * slots * BYTES_PER_CELL
         extended = contexts * 2 if self.order else 1  # at most: contexts near the start of a sequence are extra
         growing = self._one_grower(slots, extended if joint else 1) if self.shared else self._growers(slots)
+        growing += self._weighted_rows(slots)
         table = 8 * extended * self.n_labels
         if joint:
             messages, tables = 0, 4 * table
@@ -128,6 +133,19 @@ class FitMemory:
         kept = n_kept * (self.n_cells * (vector + 4) + (extended * vector if slots > 1 else 0))
         of_row = vector * (slots + 2 if slots > 1 else 1) + 2 * slots * self.n_bags + 8 * min(slots, 4)
         return kept + self.n_rows * of_row
+
+    def _weighted_rows(self, slots: int) -> int:
+        """Return what the segments of weighted rows take beyond those of others, and their partitions."""
+        if self.dividing_rate is None:
+            return 0
+        in_segments, in_leaves = row_copies(self.dividing_rate, self.max_leaf_nodes)
+        by_contexts = min(slots, 4) - 1
+        segments = WEIGHTED_ROW_BYTES * segment_length(in_segments + by_contexts)
+        n_growers = 1 if self.shared else min(self.n_threads, self.n_labels)
+        n_partitions = self.n_bags * (1 if self.shared else self.n_labels)
+        vectors = 8 * min(self.n_labels, MAX_DECIDING) if self.shared else 0
+        of_row = n_growers * (segments + vectors) + n_partitions * 8 * (in_leaves + by_contexts)
+        return int(self.n_rows * of_row)
 
     def prefers_joint(self) -> bool:
         """Tell what ``potentials="auto"`` means: joint for few labels that fit comfortably."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqboost.features import SPARSE_KEY, Filler, parse_missing
+import numpy as np
+
+from seqboost.features import SPARSE_KEY, BinnedRows, Filler, parse_missing
 from seqboost.sequences import SequenceBatch
 from seqboost.trees.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 
-__all__ = ["missing_policies"]
+__all__ = ["dividing_rate", "missing_policies"]
 
 # Where values are filled in, trees meet none that are missing, but for columns without any value in training.
 CODES = {"direction": DIRECTION, "instance_weighting": INSTANCE_WEIGHTING, "surrogate": SURROGATE}
@@ -37,3 +39,23 @@ def missing_policies(missing: Any, batch: SequenceBatch) -> tuple[Filler | None,
     filler = Filler.fit(batch, policies)
     codes = tuple(CODES.get(policy, DIRECTION) for policy in policies)
     return filler, codes if filler is None else filler.spread(codes, DIRECTION)
+
+
+def dividing_rate(binned: BinnedRows) -> float | None:
+    """Return how often rows will be divided: the mean rate of missing values, of columns that lack some.
+
+    Only those with the policy INSTANCE_WEIGHTING count; None if trees grow without weights.
+    """
+    layout, n_rows = binned.layout, max(1, binned.n_rows)
+    rates, needs_weights = [], bool((layout.policy == SURROGATE).any())
+    _, firsts = np.unique(layout.column, return_index=True)
+    for f in firsts[layout.policy[firsts] == INSTANCE_WEIGHTING].tolist():
+        rates.append(np.count_nonzero(binned.codes[:, layout.column[f]] == layout.n_values[f]) / n_rows)
+    has_slot = layout.sparse_missing >= 0
+    needs_weights |= bool((layout.sparse_policy[has_slot] == SURROGATE).any())
+    weighs = has_slot & (layout.sparse_policy == INSTANCE_WEIGHTING)
+    if weighs.any():
+        in_slot = np.bincount(binned.slot_indices, minlength=layout.n_slots)
+        rates += (in_slot[layout.slot_start[:-1][weighs] + layout.sparse_missing[weighs]] / n_rows).tolist()
+    lacking = [rate for rate in rates if rate > 0]
+    return float(np.mean(lacking)) if lacking else 0.0 if needs_weights else None

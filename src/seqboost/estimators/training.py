@@ -27,7 +27,7 @@ from seqboost.chain import ContextSpace, SeenContexts
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
-from seqboost.estimators.missing import missing_policies
+from seqboost.estimators.missing import dividing_rate, missing_policies
 from seqboost.estimators.positions import Positions
 from seqboost.estimators.seen import seen_bytes
 from seqboost.estimators.settings import Settings, Trained
@@ -158,7 +158,7 @@ def _choose_chain(
     memory = FitMemory(
         binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
         binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads), settings["trees"] == "shared",
-        settings["n_bags"],
+        settings["n_bags"], dividing_rate(binned),
     )  # fmt: skip
     if contexts is not None:
         joint = False

@@ -180,6 +180,7 @@ class FeatureBinner:
             n_slots=np.concatenate([n_values[wide] + 2, self.indicators.n_slots]).astype(np.int32),
             kind=np.repeat(np.array([SUBSET, ORDERED], dtype=np.uint8), [n_wide, n_indicators]),
             absent_rank=np.concatenate([np.zeros(n_wide, dtype=np.int32), self.indicators.n_negative]),
+            missing=np.concatenate([n_values[wide], self.indicators.missing_slot]).astype(np.int32),
             wide_offsets=tuple(offsets[i] for i in np.flatnonzero(wide)),
             indicator_offsets=offsets[-1],
             policy=np.concatenate([self.policies[:-1][wide], np.repeat(self.policies[-1:], n_indicators)]),

@@ -101,6 +101,11 @@ class IndicatorCoder:
         """Number of slots of each feature."""
         return (self.n_negative + self.n_positive + self.has_missing).astype(np.int32)
 
+    @property
+    def missing_slot(self) -> NDArray[np.int32]:
+        """Which slot of each feature stands for missing values, its last; -1: none does."""
+        return np.where(self.has_missing != 0, self.n_slots - 1, -1).astype(np.int32)
+
     def encode(self, sparse: Any, slot_start: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Slots of each row, as a CSR pair (indptr, slots).
 

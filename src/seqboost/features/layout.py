@@ -56,6 +56,7 @@ class SparseColumns(NamedTuple):
     n_slots: NDArray[np.int32]  # (n_sparse,)
     kind: NDArray[np.uint8]  # (n_sparse,) ORDERED | SUBSET
     absent_rank: NDArray[np.int32]  # (n_sparse,)
+    missing: NDArray[np.int32]  # (n_sparse,)
     wide_offsets: tuple[Offsets, ...]  # one per wide column
     indicator_offsets: Offsets  # of all others
     policy: NDArray[np.uint8]  # (n_sparse,) for missing values
@@ -82,6 +83,8 @@ class FeatureLayout:
         ORDERED (indicators, sparse numbers) or SUBSET (wide categorical columns; last two slots: missing, boundary).
     absent_rank : ndarray of shape (n_sparse,), dtype int32
         Number of slots that sort before "absent".
+    sparse_missing : ndarray of shape (n_sparse,), dtype int32
+        Which of its slots stands for missing values, counted from the feature's first; -1: none does.
     sparse_offsets : ndarray of shape (n_sparse_offsets,), dtype int32
         Offsets at which sparse features may be looked at; increasing.
     sparse_enabled : ndarray of shape (n_sparse_offsets, n_sparse), dtype bool
@@ -93,7 +96,7 @@ class FeatureLayout:
     policy : ndarray of shape (n_dense_features,), dtype uint8
         What trees do about missing values of each dense window feature: DIRECTION, INSTANCE_WEIGHTING or SURROGATE.
     sparse_policy : ndarray of shape (n_sparse,), dtype uint8
-        The same for the sparse features; only those of kind SUBSET have missing values.
+        The same for the sparse features; those without a slot for missing values have none.
     """
 
     column: NDArray[np.int32]
@@ -104,6 +107,7 @@ class FeatureLayout:
     slot_start: NDArray[np.int32]
     sparse_kind: NDArray[np.uint8]
     absent_rank: NDArray[np.int32]
+    sparse_missing: NDArray[np.int32]
     sparse_offsets: NDArray[np.int32]
     sparse_enabled: NDArray[np.bool_]
     column_names: tuple[str, ...]
@@ -133,6 +137,7 @@ class FeatureLayout:
             slot_start=np.concatenate([[0], np.cumsum(sparse.n_slots)]).astype(np.int32),
             sparse_kind=sparse.kind,
             absent_rank=sparse.absent_rank,
+            sparse_missing=sparse.missing,
             sparse_offsets=sparse_offsets,
             sparse_enabled=enabled,
             column_names=tuple(described.name for described in dense),

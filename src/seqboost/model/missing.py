@@ -56,7 +56,7 @@ def route_arrays(forest: Forest, layout: FeatureLayout) -> tuple[ForestArrays, R
     routes = forest.routes
     assert routes is not None
     n_slots, n_offsets = np.diff(layout.slot_start).astype(np.int64), len(layout.sparse_offsets)
-    of_sparse = np.tile(np.where(np.asarray(layout.sparse_kind) != 0, n_slots - 2, -1), max(1, n_offsets))
+    of_sparse = np.tile(np.asarray(layout.sparse_missing, dtype=np.int64), max(1, n_offsets))
     of_dense = np.asarray(layout.n_values, dtype=np.int64)
 
     def missing(kind: NDArray[np.uint8], feature: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -79,7 +79,7 @@ def route_arrays(forest: Forest, layout: FeatureLayout) -> tuple[ForestArrays, R
     asked_slot = np.zeros((n_offsets, int(layout.slot_start[-1])), dtype=np.bool_)
     for feature in np.unique(forest.feature[(value >= 0) & (forest.kind == SPARSE)]):
         o, s = divmod(int(feature), len(n_slots))
-        asked_slot[o, layout.slot_start[s + 1] - 2] = True
+        asked_slot[o, layout.slot_start[s] + layout.sparse_missing[s]] = True
     arrays = RouteArrays(
         share=routes.share,
         missing=value,

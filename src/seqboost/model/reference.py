@@ -75,8 +75,7 @@ def _lacks(binned: BinnedRows, values: list[int], kind: int, feature: int) -> bo
     layout = binned.layout
     if kind == DENSE:
         return values[0] == layout.n_values[feature]
-    s = feature % len(layout.sparse_kind)
-    return bool(layout.sparse_kind[s] != 0) and layout.slot_start[s + 1] - layout.slot_start[s] - 2 in values
+    return bool(layout.sparse_missing[feature % len(layout.sparse_kind)] in values)  # values are not negative
 
 
 def _values(binned: BinnedRows, i: int, kind: int, feature: int) -> list[int]:

@@ -73,6 +73,7 @@ def _tiny_problem() -> tuple[DenseColumns, SparseColumns, Space, Limits]:
         slot_start=np.zeros(1, dtype=np.int32),
         kind=np.zeros(0, dtype=np.uint8),
         absent_rank=none32,
+        missing=none32,
         offset=none64,
         enabled=np.zeros((0, 0), dtype=np.bool_),
     )

@@ -68,6 +68,7 @@ class SparseColumns(NamedTuple):
     slot_start: NDArray[np.int32]  # (n_sparse + 1,) slots of a sparse feature
     kind: NDArray[np.uint8]  # (n_sparse,) 0 ordered, 1 subset
     absent_rank: NDArray[np.int32]  # (n_sparse,) where "absent" stands among the ordered slots
+    missing: NDArray[np.int32]  # (n_sparse,) which of its slots stands for missing values; −1: none
     offset: NDArray[np.int64]  # (n_sparse_offsets,)
     enabled: NDArray[np.bool_]  # (n_sparse_offsets, n_sparse)
 

@@ -5,8 +5,9 @@
 * `SURROGATE`: it goes where another feature sends it that divides the rows alike (CART).
 
 With the latter two, the gain of a split counts only rows where the feature is present. The boundary is not missing: it
-is a value of its own under every policy. Lag labels are never missing, and neither are the slots of indicators and
-sparse numbers, for "absent" is a value; wide categorical columns have a slot for missing values, the last but one.
+is a value of its own under every policy. Lag labels are never missing. In sparse features "absent" is a value; if they
+can be missing, a slot stands for that: the last but one of wide categorical columns, the last of indicators and sparse
+numbers whose training rows lack some. Sparse features without such a slot have the policy DIRECTION.
 
 Trees with policies have a grower of their own (:mod:`seqboost.trees.weighted_grower`); the usual one is used where it
 would grow the same tree: without such policies, or with INSTANCE_WEIGHTING if the data at hand lack no value. The
@@ -42,8 +43,8 @@ class Policies(NamedTuple):
 
 def lacks_values(dense: DenseColumns, sparse: SparseColumns, policies: Policies) -> bool:
     """Tell whether a value is missing of a feature whose policy is not DIRECTION."""
-    wide = np.flatnonzero((sparse.kind != 0) & (policies.sparse != DIRECTION))
-    if wide.size and bool(np.isin(sparse.indices, sparse.slot_start[wide + 1] - 2).any()):
+    slotted = np.flatnonzero((sparse.missing >= 0) & (policies.sparse != DIRECTION))
+    if slotted.size and bool(np.isin(sparse.indices, sparse.slot_start[slotted] + sparse.missing[slotted]).any()):
         return True
     return bool(_lacks_codes(dense, policies.dense))
 
@@ -67,7 +68,7 @@ def with_shares(tree: Tree, dense: DenseColumns, sparse: SparseColumns, policies
     n_left, n_right = (rows[child.astype(np.int64) + tree.n_leaves] for child in (tree.left, tree.right))
     of_dense = np.zeros(int(dense.feature.max(initial=-1)) + 1, dtype=np.bool_)
     of_dense[dense.feature] = policies.dense == INSTANCE_WEIGHTING
-    of_sparse = np.tile((sparse.kind != 0) & (policies.sparse == INSTANCE_WEIGHTING), max(1, sparse.offset.size))
+    of_sparse = np.tile((sparse.missing >= 0) & (policies.sparse == INSTANCE_WEIGHTING), max(1, sparse.offset.size))
     weighs = np.zeros(tree.n_splits, dtype=np.bool_)
     for split in np.flatnonzero(tree.kind != LAG):
         of_kind = of_dense if tree.kind[split] == DENSE else of_sparse

@@ -92,8 +92,9 @@ class Columns:
         """Return the policy of a feature."""
         if kind == DENSE:
             return int(self.policies.dense[place])
-        wide = kind == SPARSE and self.sparse.kind[place % len(self.sparse.kind)] != 0
-        return int(self.policies.sparse[place % len(self.sparse.kind)]) if wide else DIRECTION
+        if kind == LAG or self.missing(kind, place) is None:
+            return DIRECTION
+        return int(self.policies.sparse[place % len(self.sparse.kind)])
 
     def missing(self, kind: int, place: int) -> int | None:
         """Return the value that stands for missing."""
@@ -129,9 +130,8 @@ def missing_value(dense: DenseColumns, sparse: SparseColumns, kind: int, place: 
     """Return the code or slot that stands for missing values of a feature; None: it has none."""
     if kind == DENSE:
         return int(dense.n_values[place])
-    s = place % max(1, len(sparse.kind))
-    if kind == SPARSE and sparse.kind[s] != 0:
-        return int(sparse.slot_start[s + 1] - sparse.slot_start[s]) - 2
+    if kind == SPARSE and sparse.missing[place % len(sparse.kind)] >= 0:
+        return int(sparse.missing[place % len(sparse.kind)])
     return None
 
 

@@ -11,6 +11,7 @@ from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.shared_histogram import block_tasks, feature_blocks
 from seqboost.trees.shared_ordering import Axes
+from seqboost.trees.shared_screen import LONGEST_LINE
 from seqboost.trees.shared_search import Finds, Sums
 from seqboost.trees.shared_splitting import Scratch
 from seqboost.trees.space import Space
@@ -128,4 +129,6 @@ def _new_scratch(n_ordered: int, max_line: int, n_lag_labels: int, n_deciding: i
         lag_counts=np.empty(n_lag_labels, dtype=np.int32),
         contexts=np.empty((n_lag_labels, order + 1), dtype=np.int64),
         present=np.empty(2 * n_deciding, dtype=np.int32),
+        prefix=np.empty((2 * n_deciding, min(max_line, LONGEST_LINE)), dtype=np.int32),
+        bound=np.empty(min(max_line, LONGEST_LINE), dtype=np.float32),
     )

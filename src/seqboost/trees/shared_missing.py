@@ -173,8 +173,8 @@ class WeightedGrowth(Growth):
             policy, missing = int(policies.dense[leaf.feature]), int(dense.n_values[leaf.feature])
         else:
             s = leaf.feature % sparse.kind.size
-            policy = int(policies.sparse[s]) if sparse.kind[s] != 0 else DIRECTION
-            missing = int(sparse.slot_start[s + 1] - sparse.slot_start[s]) - 2
+            missing = int(sparse.missing[s])
+            policy = int(policies.sparse[s]) if missing >= 0 else DIRECTION
         return policy, missing if policy != DIRECTION else -1
 
     def _divide_rows(self, leaf: Leaf, other: Leaf) -> tuple[Leaf, Leaf, NDArray[np.int32]]:

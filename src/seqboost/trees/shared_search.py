@@ -21,6 +21,7 @@ from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY
 from seqboost.trees.shared_cells import Units, set_zero, subtract_from
 from seqboost.trees.shared_histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT, add_rows, remove_rows, subtract_child
 from seqboost.trees.shared_ordering import order_vectors
+from seqboost.trees.shared_screen import can_screen, lay_prefixes, screen_line
 from seqboost.trees.shared_splitting import (
     ABSENT,
     Scratch,
@@ -165,10 +166,12 @@ def search_block(
             cells, counts, n_cells = scratch.lag_sums, scratch.lag_counts, int64(space.n_labels) + 1
         missing = start + n_cells - 2
         node, n_missing = whole, int64(0)
+        has_policy = False
         if kind == DENSE:
             has_policy = policies.dense[f] != DIRECTION
-        else:
-            has_policy = kind == SPARSE and ordered and policies.sparse[f] != DIRECTION
+        elif kind == SPARSE and sparse.missing[f] >= 0:
+            has_policy = policies.sparse[f] != DIRECTION
+            missing = start + int64(sparse.missing[f])
         if has_policy and counts[missing] > 0:
             n_missing = int64(counts[missing])
             subtract_from(whole.total, cells[missing], scratch.present)
@@ -186,6 +189,7 @@ def search_block(
             n = lay_slots(node, limits, cells, counts, start, n_cells, sparse.absent_rank[f], scratch)
         set_zero(scratch.base)
         is_alone = alone and ordered
+        screens = can_screen(n, is_alone, limits)
         best, cut, best_flags = max(finds.gain[number, q], limits.min_gain, SMALLEST_GAIN), int64(-1), int64(0)
         while flags < n_flags and n > 0:
             from_top = flags == FROM_TOP
@@ -198,9 +202,14 @@ def search_block(
                 n_line = count_rows(node, counts, start, n, from_top, is_alone, n_before, scratch)
                 if n_line == node.n and ordered:
                     n_flags = int64(FROM_TOP)
-            best, end = scan_line(
-                best, node, limits, is_alone, units, cells, start, n, from_top, scratch
-            )  # fmt: skip
+            if screens:
+                if flags == 0 or from_top:
+                    lay_prefixes(cells, start, n, from_top, scratch)
+                best, end = screen_line(best, node, limits, units, cells, start, n, from_top, scratch)
+            else:
+                best, end = scan_line(
+                    best, node, limits, is_alone, units, cells, start, n, from_top, scratch
+                )  # fmt: skip
             if end >= 0:
                 cut, best_flags = end, flags
             flags += step
@@ -220,7 +229,7 @@ def search_block(
                     left[n_cells - 1] = (best_flags & BOUNDARY_LEFT) != 0
                 _complete(counts, start, n_cells, node.n, ordered, left)
             elif has_policy:
-                _send_missing(counts, start, n_cells, node.n, left)
+                _send_missing(counts, start, n_cells, missing - start, node.n, left)
         if n_missing > 0:
             counts[missing] = n_missing
 
@@ -264,14 +273,15 @@ def _send_missing(
     counts: NDArray[np.int32],  # IN (n_cells,)
     start: int,  # IN first cell of the feature
     n_slots: int,  # IN
+    missing: int,  # IN the slot of missing values
     n: int,  # IN fitted positions that have a value
     left: NDArray[np.bool_],  # IN/OUT (max_values,)
 ) -> None:
-    """Send the slot of missing values, the last but one, with the larger side."""
+    """Send the slot of missing values with the larger side."""
     n_left = int64(0)
     for v in range(n_slots):
         n_left += counts[start + v] if left[v] else 0
-    left[n_slots - 2] = 2 * n_left > n
+    left[missing] = 2 * n_left > n
 
 
 @inner_slicing

@@ -67,6 +67,8 @@ class Scratch(NamedTuple):
     lag_counts: NDArray[np.int32]  # (n_labels + 1,) contexts of each label
     contexts: NDArray[np.int64]  # (n_labels + 1, order + 1) contexts of each label and type
     present: NDArray[np.int32]  # (2 * n_labels,) sums of the positions that have the feature
+    prefix: NDArray[np.int32]  # (2 * n_labels, longest_line) sums of every prefix of the line
+    bound: NDArray[np.float32]  # (longest_line,) what they gain, roughly
 
 
 @reassociating

@@ -11,6 +11,8 @@ features.
 * numeric feature: the best threshold, low values on either side; the boundary goes where most of its rows go;
 * categorical feature: every category goes where most of its rows go, and where the split sends more rows in a tie;
 * sparse feature: so does every slot; "absent" goes right, as always.
+
+The value that stands for "missing" is not among those of g.
 """
 
 from __future__ import annotations
@@ -149,7 +151,7 @@ def rank_surrogates(
                 continue
             start = dense.cell_start[dense.feature.size] + o * n_slots + sparse.slot_start[s]
             size = int64(sparse.slot_start[s + 1]) - int64(sparse.slot_start[s])
-            missing = size - 2 if sparse.kind[s] != 0 else int64(-1)
+            missing = int64(sparse.missing[s])
             best, left, right = _majorities(on_left, on_right, start, size, missing)
             absent_left, absent_right = n_left - left, n_right - right
             if missing >= 0:
@@ -187,7 +189,7 @@ def surrogate_left(
         )
         start += sparse.slot_start[s]
         n_cells = int64(sparse.slot_start[s + 1]) - int64(sparse.slot_start[s])
-        n_values, size = n_cells - 2 if sparse.kind[s] != 0 else n_cells, n_cells
+        n_values, size = int64(sparse.missing[s]) if sparse.missing[s] >= 0 else n_cells, n_cells
     for v in range(size):
         left[v] = False
     for v in range(n_cells):

@@ -41,6 +41,7 @@ class WeightedScratch(NamedTuple):
     shuffled: NDArray[np.int64]  # (n_window_features,)
     random: NDArray[np.uint64]  # (1,)
     mark: NDArray[np.uint8]  # (n_rows,) where the positions of a node go
+    part_left: NDArray[np.float32]  # (3,) what goes left of a position, by its mark
     on_left: NDArray[np.int64]  # (n_cells,) weights by value of the positions that a split sends left
     on_right: NDArray[np.int64]  # (n_cells,)
     has: NDArray[np.bool_]  # (2, order + 1) types that have a context in the left and right child

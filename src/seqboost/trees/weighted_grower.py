@@ -245,7 +245,7 @@ def _by_surrogates(
                 slot = sparse.indices[x]
                 if sparse.slot_start[s] <= slot < sparse.slot_start[s + 1]:
                     v = int64(slot - sparse.slot_start[s])
-            if sparse.kind[s] != 0 and v == int64(sparse.slot_start[s + 1] - sparse.slot_start[s]) - 2:
+            if v >= 0 and v == int64(sparse.missing[s]):
                 continue
         if v >= 0 and (detours.words[first + (v >> 6)] >> np.uint64(v & 63)) & np.uint64(1) != 0:
             return int64(LEFT)
@@ -319,7 +319,7 @@ def _divide_rows(
     end = leaves.progress[USED]
     stays, leaves_ = (leaf, other) if leaving == RIGHT else (other, leaf)
     n_stays, n_stays_fitted, n_leaves, n_leaves_fitted = divide_weighted(
-        mark, share, segments, first, n_fitted, last, int64(leaving), end
+        mark, share, scratch.part_left, segments, first, n_fitted, last, int64(leaving), end
     )
     state[stays, START], state[stays, SIZE], state[stays, FITTED] = first, n_stays, n_stays_fitted
     state[leaves_, START], state[leaves_, SIZE], state[leaves_, FITTED] = end, n_leaves, n_leaves_fitted

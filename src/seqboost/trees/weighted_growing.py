@@ -23,7 +23,18 @@ from seqboost.trees.weighted_grower import grow_weighted
 from seqboost.trees.weighted_partition import WeightedPartition, leaves_in_order
 from seqboost.trees.weighted_rows import WeightedRows
 
-__all__ = ["CompleteGrower", "WeightedGrower", "label_grower", "needs_weights", "weight_bits"]
+__all__ = [
+    "WEIGHTED_ROW_BYTES",
+    "CompleteGrower",
+    "WeightedGrower",
+    "label_grower",
+    "needs_weights",
+    "row_copies",
+    "segment_length",
+    "weight_bits",
+]
+
+WEIGHTED_ROW_BYTES = 20  # of WeightedRows
 
 LeafValue = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
@@ -33,10 +44,28 @@ def weight_bits(n_rows: int) -> int:
     return max(8, min(12, 28 - int(n_rows).bit_length()))
 
 
+def row_copies(rate: float, n_leaves: int) -> tuple[float, float]:
+    """Estimate how often a row stands in the segments of a tree, and how often in its leaves.
+
+    With a share m of values missing and even splits, level d holds (1 + m)^d times the rows; at each level the smaller
+    half of them is written anew at the end of the segments.
+    """
+    levels = (1.0 + rate) ** np.arange(1, int(max(1, n_leaves) - 1).bit_length() + 1)
+    return 1.0 + levels.sum() / 2, float(levels[-1]) if levels.size else 1.0
+
+
+def segment_length(n_copies: float) -> float:
+    """Return how many rows of all segments are alive at most: they begin with two copies, and twice as many follow."""
+    length = 2.0
+    while length < n_copies:
+        length *= 2
+    return length if length == 2.0 else 1.5 * length
+
+
 def needs_weights(dense: DenseColumns, sparse: SparseColumns, policies: Policies) -> bool:
     """Tell whether the policies change how trees are grown on these rows."""
-    wide = policies.sparse[sparse.kind != 0]
-    return bool((policies.dense == SURROGATE).any() or (wide == SURROGATE).any()) or lacks_values(
+    slotted = policies.sparse[sparse.missing >= 0]
+    return bool((policies.dense == SURROGATE).any() or (slotted == SURROGATE).any()) or lacks_values(
         dense, sparse, policies
     )
 
@@ -235,6 +264,7 @@ def new_scratch(
         shuffled=np.arange(n_windowed, dtype=np.int64),
         random=np.zeros(1, dtype=np.uint64),
         mark=np.empty(dense.address.size, dtype=np.uint8),
+        part_left=np.empty(3, dtype=np.float32),
         on_left=np.empty(n_cells, dtype=np.int64),
         on_right=np.empty(n_cells, dtype=np.int64),
         has=np.empty((2, space.base.size), dtype=np.bool_),

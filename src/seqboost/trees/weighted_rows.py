@@ -100,6 +100,7 @@ def mark_rows(
 def divide_weighted(
     mark: NDArray[np.uint8],  # IN (last - first,)
     share: np.float32,  # IN s
+    part_left: NDArray[np.float32],  # SCRATCH (3,) what goes left of a position, by its mark
     segments: WeightedRows,  # IN/OUT
     first: int,  # IN
     n_fitted: int,  # IN fitted positions of the node
@@ -109,8 +110,10 @@ def divide_weighted(
 ) -> tuple[int, int, int, int]:
     """Divide positions stably: return how many stay and how many of them are fitted; the same of those that leave.
 
-    Both places are written and their counters move or not: there is no branch to mispredict.
+    Both places are written and their counters move or not: there is no branch to mispredict. Factors come from a table
+    for the same reason, as a choice between floating-point numbers is compiled to a branch.
     """
+    part_left[RIGHT], part_left[LEFT], part_left[BOTH] = 0.0, 1.0, share
     rows, sums, weight, units = segments
     one = np.float32(1.0)
     a, b = uint64(first), uint64(end)
@@ -119,7 +122,7 @@ def divide_weighted(
         here = mark[p - begin]
         row, w, packed, n = rows[p], weight[p], sums[p], units[p]
         # What goes left is rounded; the right gets the rest.
-        to_left = np.float32(here == LEFT) + share * np.float32(here == BOTH)
+        to_left = part_left[here]
         factor = np.float64(to_left)
         part, part_n = scaled(packed, factor), np.int32(n * factor + 0.5)
         if leaving == LEFT:
@@ -136,7 +139,7 @@ def divide_weighted(
     for p in range(uint64(first + n_fitted), uint64(last)):
         here = mark[p - begin]
         row, w = rows[p], weight[p]
-        to_left = np.float32(here == LEFT) + share * np.float32(here == BOTH)
+        to_left = part_left[here]
         to_stay = one - to_left if leaving == LEFT else to_left
         rows[a], weight[a] = row, w * to_stay
         rows[b], weight[b] = row, w * (one - to_left if leaving == RIGHT else to_left)

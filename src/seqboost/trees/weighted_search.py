@@ -90,23 +90,22 @@ def best_weighted_split(
                 continue
             first = int64(sparse.slot_start[s])
             n = int64(sparse.slot_start[s + 1]) - first
-            if sparse.kind[s] == 0:
-                if node[2] >= 2 * limits.min_samples_leaf:
-                    best = best_slots(
-                        best, node, limits, histogram, shift + first, n, sparse.absent_rank[s], scales, feature
-                    )
-                continue
-            missing = shift + first + n - 2
+            missing = shift + first + max(int64(sparse.missing[s]), 0)
             here, g, h = node, histogram[2 * missing], histogram[2 * missing + 1]
-            if policies.sparse[s] != DIRECTION:
+            if sparse.missing[s] >= 0 and policies.sparse[s] != DIRECTION:
                 here = _without(node, histogram, missing, limits, scales)
                 histogram[2 * missing] = 0
                 histogram[2 * missing + 1] = 0
             if here[2] >= 2 * limits.min_samples_leaf:
-                best = best_subset(
-                    best, here, limits, histogram, (shift + first, n),
-                    MIN_ROWS_OF_WIDE_CATEGORY * int64(scales.unit), scales, int64(SPARSE), int64(feature), ranks,
-                )  # fmt: skip
+                if sparse.kind[s] == 0:
+                    best = best_slots(
+                        best, here, limits, histogram, shift + first, n, sparse.absent_rank[s], scales, feature
+                    )
+                else:
+                    best = best_subset(
+                        best, here, limits, histogram, (shift + first, n),
+                        MIN_ROWS_OF_WIDE_CATEGORY * int64(scales.unit), scales, int64(SPARSE), int64(feature), ranks,
+                    )  # fmt: skip
             histogram[2 * missing] = g
             histogram[2 * missing + 1] = h
     if space.lag_label.shape[0] > 0:
@@ -122,7 +121,7 @@ def policy_of(sparse: SparseColumns, policies: Policies, kind: int, feature: int
     if kind == DENSE:
         return int64(policies.dense[feature])
     s = feature % sparse.kind.size
-    return int64(policies.sparse[s]) if sparse.kind[s] != 0 else int64(DIRECTION)
+    return int64(policies.sparse[s]) if sparse.missing[s] >= 0 else int64(DIRECTION)
 
 
 @inlined
@@ -159,7 +158,7 @@ def weighted_left(
         start = dense.cell_start[dense.feature.size] + int64(sparse.slot_start[s])
         start += rule.feature // sparse.kind.size * int64(sparse.slot_start[sparse.kind.size])
         n_cells = int64(sparse.slot_start[s + 1]) - int64(sparse.slot_start[s])
-        missing = n_cells - 2
+        missing = int64(sparse.missing[s])
     cell = start + missing
     here, g, h = _without(node, histogram, cell, limits, scales), histogram[2 * cell], histogram[2 * cell + 1]
     histogram[2 * cell] = 0
