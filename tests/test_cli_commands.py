@@ -277,3 +277,8 @@ def test_ctrl_c_leaves_the_best_model_so_far(folder):
     assert "the best model so far" in seen
     assert str(target) in seen
     assert seqboost.load(target).best_iteration_ >= 1
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "seqboost", "--help"], capture_output=True, text=True, check=True)
+    assert "Usage: seqboost" in done.stdout
