@@ -76,7 +76,6 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=8, help="GiB of memory that each command may have")
     parser.add_argument("--folder", default=None, help="where to make the temporary folder")
     arguments = parser.parse_args()
-    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         table, packed, model = (Path(folder) / name for name in ("table.csv", "table.parquet", "model.seqboost"))
         n_rows = write_table(table, arguments.megabytes)
@@ -89,12 +88,11 @@ def main() -> None:
         }
         size = {"MB": round(table.stat().st_size / 1e6), "rows": n_rows, "limit GiB": arguments.limit}
         for name, command in steps.items():
-            row = {"command": name, **size, **measured(arguments.limit, *command)}
+            row: dict[str, Any] = {"command": name, **size, **measured(arguments.limit, *command)}
             if command[0] == "train":
                 row |= {"rounds": ROUNDS, "potentials": seqboost.load(model).potentials_}
             print(row, flush=True)
-            rows.append(row)
-    report.write("large_file", rows, key=("command", "MB"), note=(__doc__ or "").splitlines()[0])
+            report.write("large_file", [row], key=("command", "MB"), note=(__doc__ or "").splitlines()[0])
 
 
 if __name__ == "__main__":

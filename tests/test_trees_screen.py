@@ -29,7 +29,7 @@ def is_screened(n, alone, limits):
     return can_screen(n, alone, limits)
 
 
-def random_line(seed, n, n_labels, *, lam=0.5, scale=1.0, signal=0.0, with_absent=False, with_base=True):
+def random_line(seed, n, n_labels, *, lam=0.5, scale=1.0, heavy=1.0, signal=0.0, with_absent=False, with_base=True):
     """A line over some of the cells of a feature, with something on the left side before it begins."""
     rng = np.random.default_rng(seed)
     start, n_cells = int(rng.integers(5)), 2 * n + 7
@@ -46,7 +46,7 @@ def random_line(seed, n, n_labels, *, lam=0.5, scale=1.0, signal=0.0, with_absen
     total = (base + absent + sums.sum(axis=0)).astype(np.int32)
     scratch.n_left[:n] = np.arange(1, n + 1)
     scratch.n_right[:n] = n + 1 - scratch.n_left[:n]
-    gradient, curvature = np.full(n_labels, 2.0**-28) * scale, 2.0 ** -rng.integers(18, 30, size=n_labels)
+    gradient, curvature = np.full(n_labels, 2.0**-28) * scale, heavy * 2.0 ** -rng.integers(18, 30, size=n_labels)
     units = Units(gradient, curvature, gradient**2 / curvature, lam / curvature)
     return VectorNode(total, n + 1, node_gain(total, units)), units, sums, start, scratch
 
@@ -80,6 +80,20 @@ def test_sums_that_single_precision_does_not_hold(scale):
         node, units, sums, start, scratch = random_line(seed, 40, 3, scale=scale)
         rest = (node, LIMITS, units, sums, start, 40, False, scratch)
         assert screened(1e-12, *rest) == scanned(1e-12, *rest)
+
+
+@pytest.mark.parametrize(
+    ("heavy", "lam"), [(2.0**40, 10.0), (2.0**60, 10.0), (1.0, 1e18), (1.0, 1e20), (2.0**70, 1e30)]
+)
+def test_curvatures_whose_products_single_precision_does_not_hold(heavy, lam):
+    limits = LIMITS._replace(l2_regularization=lam, min_samples_leaf=1)
+    found = 0
+    for seed in range(6):
+        node, units, sums, start, scratch = random_line(seed, 40, 3, scale=2.0**60, heavy=heavy, lam=lam)
+        rest = (node, limits, units, sums, start, 40, False, scratch)
+        assert screened(0.0, *rest) == scanned(0.0, *rest)
+        found += scanned(0.0, *rest)[1] >= 0
+    assert found > 0
 
 
 def test_equal_divisions_are_told_by_their_order():

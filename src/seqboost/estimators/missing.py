@@ -57,5 +57,5 @@ def dividing_rate(binned: BinnedRows) -> float | None:
     if weighs.any():
         in_slot = np.bincount(binned.slot_indices, minlength=layout.n_slots)
         rates += (in_slot[layout.slot_start[:-1][weighs] + layout.sparse_missing[weighs]] / n_rows).tolist()
-    lacking = [rate for rate in rates if rate > 0]
+    lacking = [rate for rate in rates if 0 < rate < 1]  # a column without any value divides nothing
     return float(np.mean(lacking)) if lacking else 0.0 if needs_weights else None

@@ -144,6 +144,7 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
             raise _unreadable(source, "a table", error) from None
         n_sequences += max(len(ids.index), 1)
     assert rows is not None
+    pa.default_memory_pool().release_unused()  # what pages were decompressed into is kept otherwise: training needs it
     reading = replace(reading, label=names[chosen.label] if chosen.label is not None else reading.label)
     origin = "table" if chosen.sequence is not None else "list"
     return tabled(rows, sources, reading, origin=origin, has_labels=chosen.label is not None, typed=True)

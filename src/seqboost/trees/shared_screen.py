@@ -30,6 +30,7 @@ ERROR = 1e-5  # more than twice the relative error of a sum, with 32 labels
 SHORTEST_LINE, LONGEST_LINE = 8, 512
 SMALLEST_PENALTY = 1e-6  # with less, sums that matter might be too small for single precision
 LARGEST_SUM = 1e37
+LARGEST_CURVATURE = 1e18  # H + λ of a label: the product of two must not be too large for single precision
 
 
 @inner
@@ -100,7 +101,10 @@ def screen_line(
 ) -> tuple[float, int]:
     """Return gain and end of the best prefix of the line, as ``scan_line`` does; −1: none beats."""
     bound, left, base, prefix = scratch.bound, scratch.left, scratch.base, scratch.prefix
-    least = limits.min_samples_leaf
+    least, n_labels = limits.min_samples_leaf, uint64(units.weight.size)
+    for k in range(n_labels):
+        if not node.total[n_labels + k] * units.curvature[k] + limits.l2_regularization < LARGEST_CURVATURE:
+            return scan_line(to_beat, node, limits, False, units, sums, start, n, from_top, scratch)
     _bound_gains(node.total, base, units, limits.l2_regularization, prefix, n, bound)
     top = 0.0
     for r in range(uint64(n)):

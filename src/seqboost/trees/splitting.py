@@ -36,6 +36,8 @@ from seqboost.trees.tree import DENSE, SPARSE
 
 __all__ = ["best_slots", "best_split", "best_subset", "best_threshold"]
 
+ROUNDING = 1e-14  # relative, more than the few roundings of a gain
+
 
 @inlined
 def best_threshold(
@@ -129,7 +131,9 @@ def _with_specials(
             h_left = (sum_h >> scales.count_bits) * curvature_unit
             h_l = h_left + lam
             h_r = h - h_left + lam
-            if g_left * g_left * h_r + g_right * g_right * h_l >= to_beat * (h_l * h_r) and h_l > 0.0 and h_r > 0.0:
+            # What rounding takes from an equal gain is given back: the exact gain decides.
+            least = to_beat * (h_l * h_r) * (1.0 - ROUNDING)
+            if g_left * g_left * h_r + g_right * g_right * h_l >= least and h_l > 0.0 and h_r > 0.0:
                 gain = gain_of(g_left, h_l, g_right, h_r) - parent_gain
                 if gain > best_gain or (gain == best_gain and best_sides >= 0 and v < cut):
                     best_gain, cut, best_sides = gain, int64(v), int64(sides)
