@@ -93,7 +93,7 @@ def _download(known: DataSet, name: str, source: DataFile | None, file: str | No
         raise DataFileError(
             f"the data set {what} could not be downloaded from {source.url} ({type(error).__name__}). "
             f"Is there a network? Without one, {by_hand}"
-        ) from error
+        ) from None
     try:
         _unpack(fetched, source, folder, file)
     finally:
