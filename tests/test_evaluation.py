@@ -70,9 +70,9 @@ def test_permutation_test_is_the_share_of_exchanges_that_differ_as_much():
 def test_permutation_test_keeps_its_level_where_mcnemar_does_not():
     rng = np.random.default_rng(0)
     pvalues = []
-    for _ in range(200):  # two labellers, equally good, that are wrong for 50 positions at a time
-        a, b = (np.repeat(rng.random(40) < 0.3, 50) for _ in range(2))
-        y = np.zeros(2000, dtype=bool)
+    for _ in range(100):  # two labellers, equally good, that are wrong for 50 positions at a time
+        a, b = (np.repeat(rng.random(20) < 0.3, 50) for _ in range(2))
+        y = np.zeros(1000, dtype=bool)
         pvalues.append((permutation_test(y, a, b, block=50).pvalue, mcnemar(y, a, b).pvalue))
     found, naive = np.mean(np.array(pvalues) < 0.05, axis=0)
     assert found < 0.09
