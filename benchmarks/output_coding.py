@@ -48,12 +48,15 @@ def split_of(name: str) -> Split:
         X, y = make_hmm(name, n_sequences=600, length=20, random_state=0)
         return Split(X[:400], y[:400], X[400:], y[400:])
     split = load(name)[0]
-    if name == "conll2000":  # words alone; tags and chunks together are the labels
+    if name == "conll2000":  # words alone; tags and noun phrases together are the 121 labels
         parts = []
         for X, y in ((split.X_train, split.y_train), (split.X_test, split.y_test)):
             parts.append([[{"word": word} for word, _ in sentence] for sentence in X])
             parts.append([
-                np.array([f"{tag}+{chunk}" for (_, tag), chunk in zip(sentence, chunks, strict=True)])
+                np.array([
+                    f"{tag}+{chunk if chunk.endswith('-NP') else 'O'}"
+                    for (_, tag), chunk in zip(sentence, chunks, strict=True)
+                ])
                 for sentence, chunks in zip(X, y, strict=True)
             ])
         return Split(*parts)
