@@ -18,7 +18,7 @@ from numba.core.typed_passes import NopythonTypeInference
 from treecrf_data import all_equal, chains, small
 
 from seqboost._jit import is_cached
-from seqboost.trees import ahead, shared_search
+from seqboost.trees import ahead
 
 SLEEP = "import time; time.sleep(60)"
 
@@ -39,7 +39,7 @@ def cold(monkeypatch):
     monkeypatch.setattr(ahead, "grow_tree", SimpleNamespace(signatures=[]))
     monkeypatch.setattr(ahead, "search", SimpleNamespace(signatures=[]))
     monkeypatch.setattr(ahead, "best_split", SimpleNamespace(compile=lambda types: None))
-    monkeypatch.setattr(ahead, "order_vectors", SimpleNamespace(compile=lambda types: None))
+    monkeypatch.setattr(ahead, "shared_types", dict)
     monkeypatch.setattr(ahead, "is_cached", lambda kernel: False)
     monkeypatch.setattr(ahead, "thread_count", lambda n_jobs: 2)
     monkeypatch.setattr(ahead, "_start", start)
@@ -345,12 +345,11 @@ def test_this_process_compiles_what_the_helper_asks_for():
 
 
 def test_this_process_compiles_what_the_helper_of_shared_trees_asks_for():
-    """What the search for shared splits gives to `order_vectors` is what `order_types` says: change them together."""
+    """What the search for shared splits gives to these kernels is what `shared_types` says: change them together."""
     ahead.grow_tiny_shared()
-    block = shared_search.search_block
-    of_block = [t for types in ahead.search.signatures for t in asked_types(block, ahead.search, types)]
-    asked = [t for types in of_block for t in asked_types(ahead.order_vectors, block, types)]
-    assert ahead.order_types() in asked
+    for kernel, ours in ahead.shared_types().items():
+        asked = [t for types in ahead.search.signatures for t in asked_types(kernel, ahead.search, types)]
+        assert ours in asked
 
 
 def test_the_tiny_tree_is_a_tree():

@@ -426,11 +426,11 @@ def test_gain_is_the_sum_over_labels(lam):
     def gain(rows):
         return sum(gradient[k, rows].sum() ** 2 / (hessian[k, rows].sum() + lam) for k in range(n))
 
-    np.testing.assert_allclose(node_gain(node, units), gain(slice(None)), rtol=1e-5)
+    np.testing.assert_allclose(from_python(node_gain)(node, units), gain(slice(None)), rtol=1e-5)
     both = gain(slice(20)) + gain(slice(20, None))
-    np.testing.assert_allclose(split_gain(left, node, units, lam), both, rtol=1e-5)
+    np.testing.assert_allclose(from_python(split_gain)(left, node, units, lam), both, rtol=1e-5)
     left[n:] = 0
-    assert (split_gain(left, node, units, lam) == -1) == (lam == 0)
+    assert (from_python(split_gain)(left, node, units, lam) == -1) == (lam == 0)
 
 
 @pytest.mark.parametrize("seed", range(5))

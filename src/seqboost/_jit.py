@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 __all__ = [
     "inlined",
     "inner",
+    "inner_reassociating",
     "inner_slicing",
     "is_cached",
     "jit",
@@ -63,8 +64,17 @@ def inner_slicing(function: F) -> F:
 
 def reassociating(function: F) -> F:
     """Compile a kernel whose sums may be taken in any order, so that they can be vectorised."""
-    return _compiled(function, fastmath={"reassoc", "nnan", "nsz"})
+    return _compiled(function, fastmath=_ANY_ORDER)
 
+
+def inner_reassociating(function: F) -> F:
+    """Compile such a kernel that only other kernels call, as :func:`inner` does."""
+    return _compiled(
+        function, fastmath=_ANY_ORDER, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_REFERENCES
+    )  # fmt: skip
+
+
+_ANY_ORDER = {"reassoc", "nnan", "nsz"}
 
 # Numba's own tests and registries use the option; where a release has it no longer, kernels only compile more slowly.
 _NO_REFERENCES = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}

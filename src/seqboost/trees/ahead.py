@@ -2,7 +2,7 @@
 
 Growing a tree is more than half of all that the first fit compiles, and numba compiles one kernel at a time. So ::
 
-    this process     start ── best_split ── binning ── chain ── objectives ── wait ── trees, from the cache
+    this process     start ── a few of them ── binning ── chain ── objectives ── wait ── trees, from the cache
     helper           import numba ── everything else that grows a tree ───────┘
 
 The two meet in numba's cache alone: whatever the helper has not written there (it could not be started, it failed, it
@@ -38,11 +38,13 @@ from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.shared_cells import Units
 from seqboost.trees.shared_growing import SharedGrower
 from seqboost.trees.shared_ordering import order_vectors
+from seqboost.trees.shared_screen import screen_line
 from seqboost.trees.shared_search import search
+from seqboost.trees.shared_splitting import VectorNode, count_contexts, lay_slots, scan_line
 from seqboost.trees.space import Space, context_space
 from seqboost.trees.splitting import best_split
 
-__all__ = ["compile_beside", "grow_tiny", "grow_tiny_shared", "split_types", "wait"]
+__all__ = ["compile_beside", "grow_tiny", "grow_tiny_shared", "shared_types", "split_types", "wait"]
 
 LONGEST_WAIT = 120.0  # seconds; on a quiet machine a helper needs 11, of shared trees 17
 
@@ -115,15 +117,20 @@ def split_types() -> tuple[numba.types.Type, ...]:
     return tuple(numba.typeof(argument) for argument in arguments)
 
 
-def order_types() -> tuple[numba.types.Type, ...]:
-    """Return the types with which the search for shared splits calls ``order_vectors``."""
+def shared_types() -> dict[Any, tuple[numba.types.Type, ...]]:
+    """Return the types with which the search for shared splits calls some kernels."""
     grower = SharedGrower(*_tiny_problem())
-    sums, scratch = grower.buffers.sums, grower.buffers.scratch.get()
-    vector = np.zeros(2)
-    arguments = (
-        sums.cells[0], sums.counts[0], 0, 0, 0, scratch.base, Units(vector, vector, vector, vector), 1.0, scratch.axes
-    )  # fmt: skip
-    return tuple(numba.typeof(argument) for argument in arguments)
+    sums, scratch, limits = grower.buffers.sums, grower.buffers.scratch.get(), grower.limits
+    cells, counts, vector = sums.cells[0], sums.counts[0], np.zeros(2)
+    units, node = Units(vector, vector, vector, vector), VectorNode(scratch.base, 0, 1.0)
+    arguments: dict[Any, tuple[Any, ...]] = {
+        order_vectors: (cells, counts, 0, 0, 0, scratch.base, units, 1.0, scratch.axes),
+        screen_line: (1.0, node, limits, units, 0, scratch),
+        scan_line: (1.0, node, limits, False, units, cells, 0, 0, False, scratch),
+        lay_slots: (node, limits, cells, counts, 0, 0, np.int32(0), scratch),
+        count_contexts: (grower.space.n_contexts_of, 0, False, scratch),
+    }
+    return {kernel: tuple(map(numba.typeof, values)) for kernel, values in arguments.items()}
 
 
 def compile_beside(n_threads: int, *, shared: bool = False) -> bool:
@@ -145,10 +152,18 @@ def compile_beside(n_threads: int, *, shared: bool = False) -> bool:
         except Exception:  # no processes on this platform, none left, forbidden: then without
             return False
         atexit.register(_stop)
-        ours, types = (order_vectors, order_types) if shared else (best_split, split_types)
-        with suppress(Exception):  # then the helper compiles it as well
-            cast("Any", ours).compile(types())
+        with suppress(Exception):  # then the helper compiles them as well
+            _compile_ours(shared=shared)
         return True
+
+
+def _compile_ours(*, shared: bool) -> None:
+    """Compile what the helper will come to last: as much as makes both processes end at the same time."""
+    if shared:
+        for kernel, types in shared_types().items():
+            kernel.compile(types)
+    else:
+        cast("Any", best_split).compile(split_types())
 
 
 def _may_help(kernel: Any) -> bool:

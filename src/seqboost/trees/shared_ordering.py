@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner_slicing, reassociating
+from seqboost._jit import inner_reassociating, inner_slicing
 from seqboost.trees.integers import int64
 from seqboost.trees.ordering import sort
 from seqboost.trees.shared_cells import Units
@@ -39,7 +39,7 @@ class Axes(NamedTuple):
     order: NDArray[np.int64]  # (max_line,) the categories
 
 
-@reassociating
+@inner_reassociating
 def _curvature(
     vector: NDArray[np.int32],  # IN (2 * n_labels,)
     units: Units,
@@ -52,7 +52,7 @@ def _curvature(
     return total
 
 
-@reassociating
+@inner_reassociating
 def _pull(
     vector: NDArray[np.int32],  # IN (2 * n_labels,)
     node: NDArray[np.int32],  # IN (2 * n_labels,)
@@ -70,7 +70,7 @@ def _pull(
     return total
 
 
-@reassociating
+@inner_reassociating
 def _dot(
     a: NDArray[np.float64],  # IN (n,)
     b: NDArray[np.float64],  # IN (n,)
@@ -82,7 +82,7 @@ def _dot(
     return total
 
 
-@reassociating
+@inner_reassociating
 def _key(
     vector: NDArray[np.int32],  # IN (2 * n_labels,)
     units: Units,

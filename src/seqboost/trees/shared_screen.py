@@ -7,7 +7,8 @@ vectorised. So prefixes of the line are laid out label by label,
 
 and Σ_k G_lk²/(H_lk+λ) + G_rk²/(H_rk+λ) is computed for all r at once, in single precision. All of its terms are
 positive, so it is wrong by less than (13 + K)·2^−24 of itself, and only divisions within `ERROR` of the best one are
-computed as :func:`seqboost.trees.shared_splitting.scan_line` does, which finds the same split, to the bit.
+computed as :func:`seqboost.trees.shared_splitting.scan_line` does, which finds the same split, to the bit. Where single
+precision does not hold the numbers the line is `UNSCREENED`, and must be scanned.
 
 Missing values and the boundary on the left side are a number that is added to every prefix: a numeric feature is laid
 out once, however many sides they have.
@@ -22,9 +23,11 @@ from seqboost._jit import inner, inner_slicing
 from seqboost.trees.criterion import Limits
 from seqboost.trees.integers import int64, uint64
 from seqboost.trees.shared_cells import Units
-from seqboost.trees.shared_splitting import ABSENT, Scratch, VectorNode, scan_line, split_gain
+from seqboost.trees.shared_splitting import ABSENT, Scratch, VectorNode, split_gain
 
-__all__ = ["LONGEST_LINE", "can_screen", "lay_prefixes", "screen_line"]
+__all__ = ["LONGEST_LINE", "UNSCREENED", "can_screen", "lay_prefixes", "screen_line"]
+
+UNSCREENED = -2
 
 ERROR = 1e-5  # more than twice the relative error of a sum, with 32 labels
 SHORTEST_LINE, LONGEST_LINE = 8, 512
@@ -93,25 +96,22 @@ def screen_line(
     node: VectorNode,
     limits: Limits,
     units: Units,
-    sums: NDArray[np.int32],  # IN (n_cells, 2 * n_labels)
-    start: int,  # IN first cell of the feature
     n: int,  # IN length of the line
-    from_top: bool,  # IN whether the line begins at its end
     scratch: Scratch,  # IN line, its prefixes, numbers of positions and base
 ) -> tuple[float, int]:
-    """Return gain and end of the best prefix of the line, as ``scan_line`` does; −1: none beats."""
+    """Return gain and end of the best prefix of the line, as ``scan_line`` does; −1: none beats; or `UNSCREENED`."""
     bound, left, base, prefix = scratch.bound, scratch.left, scratch.base, scratch.prefix
     least, n_labels = limits.min_samples_leaf, uint64(units.weight.size)
     for k in range(n_labels):
         if not node.total[n_labels + k] * units.curvature[k] + limits.l2_regularization < LARGEST_CURVATURE:
-            return scan_line(to_beat, node, limits, False, units, sums, start, n, from_top, scratch)
+            return to_beat, int64(UNSCREENED)
     _bound_gains(node.total, base, units, limits.l2_regularization, prefix, n, bound)
     top = 0.0
     for r in range(uint64(n)):
         if min(scratch.n_left[r], scratch.n_right[r]) < least:
             continue
         if not bound[r] < LARGEST_SUM:  # not a number, too: single precision does not hold these sums
-            return scan_line(to_beat, node, limits, False, units, sums, start, n, from_top, scratch)
+            return to_beat, int64(UNSCREENED)
         top = max(top, float(bound[r]))
     best, end = to_beat, int64(-1)
     if top * (1.0 + ERROR) < to_beat + node.gain:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner_slicing, jit
+from seqboost._jit import inlined, inner_slicing, jit
 from seqboost.trees.criterion import BOUNDARY_LEFT, FROM_TOP, MISSING_LEFT, Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
@@ -21,7 +21,7 @@ from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY
 from seqboost.trees.shared_cells import Units, set_zero, subtract_from
 from seqboost.trees.shared_histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT, add_rows, remove_rows, subtract_child
 from seqboost.trees.shared_ordering import order_vectors
-from seqboost.trees.shared_screen import can_screen, lay_prefixes, screen_line
+from seqboost.trees.shared_screen import UNSCREENED, can_screen, lay_prefixes, screen_line
 from seqboost.trees.shared_splitting import (
     ABSENT,
     Scratch,
@@ -121,7 +121,7 @@ def search(
                 )  # fmt: skip
 
 
-@inner_slicing
+@inlined
 def search_block(
     dense: DenseColumns,
     sparse: SparseColumns,
@@ -202,11 +202,12 @@ def search_block(
                 n_line = count_rows(node, counts, start, n, from_top, is_alone, n_before, scratch)
                 if n_line == node.n and ordered:
                     n_flags = int64(FROM_TOP)
+            end = int64(UNSCREENED)
             if screens:
                 if flags == 0 or from_top:
                     lay_prefixes(cells, start, n, from_top, scratch)
-                best, end = screen_line(best, node, limits, units, cells, start, n, from_top, scratch)
-            else:
+                best, end = screen_line(best, node, limits, units, n, scratch)
+            if end == UNSCREENED:
                 best, end = scan_line(
                     best, node, limits, is_alone, units, cells, start, n, from_top, scratch
                 )  # fmt: skip

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner_slicing, reassociating
+from seqboost._jit import inner_reassociating, inner_slicing
 from seqboost.trees.criterion import BOUNDARY_LEFT, MISSING_LEFT, Limits
 from seqboost.trees.integers import int64
 from seqboost.trees.shared_cells import Units, add_to, copy_to, set_zero
@@ -71,7 +71,7 @@ class Scratch(NamedTuple):
     bound: NDArray[np.float32]  # (longest_line,) what they gain, roughly
 
 
-@reassociating
+@inner_reassociating
 def split_gain(
     left: NDArray[np.int32],  # IN (2 * n_labels,)
     node: NDArray[np.int32],  # IN (2 * n_labels,)
@@ -100,7 +100,7 @@ def split_gain(
     return total if all_left > 0.0 and all_right > 0.0 else -1.0
 
 
-@reassociating
+@inner_reassociating
 def node_gain(
     node: NDArray[np.int32],  # IN (2 * n_labels,)
     units: Units,

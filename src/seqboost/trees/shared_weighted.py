@@ -317,9 +317,7 @@ def divide_by_policy(
         if n_missing > 0:
             send_by_surrogates(dense, sparse, detours, number, larger_left, segments.rows, first, last, mark)
     detours.share[number] = share
-    sizes = divide_weighted(
-        mark, share, scratch.part_left, segments, first, fitted - first, last, int64(leaving), end
-    )
+    sizes = divide_weighted(mark, share, scratch.part_left, segments, first, fitted - first, last, int64(leaving), end)
     both = policy == INSTANCE_WEIGHTING and n_missing > 0
     return both, leaving == LEFT, sizes[0], sizes[1], sizes[2], sizes[3]
 
