@@ -27,6 +27,7 @@ from seqboost.datasets import make_hmm
 from seqboost.estimators.family import codes
 from seqboost.estimators.family.bits import plain_batch
 from seqboost.estimators.family.outputcoding import _probabilities
+from seqboost.reproduction import tasks
 
 KEY = ("set", "window", "base", "method", "bits")
 GTB: dict[str, Any] = {
@@ -50,24 +51,9 @@ def split_of(name: str) -> Split:
     if name in ("transition", "both"):
         X, y = make_hmm(name, n_sequences=600, length=20, random_state=0)
         return Split(X[:400], y[:400], X[400:], y[400:])
-    split = load(name)[0]
     if name == "conll2000":  # words alone; tags and noun phrases together are the 121 labels
-        parts = []
-        for X, y in ((split.X_train, split.y_train), (split.X_test, split.y_test)):
-            parts.append([[{"word": word} for word, _ in sentence] for sentence in X])
-            parts.append(
-                [
-                    np.array(
-                        [
-                            f"{tag}+{chunk if chunk.endswith('-NP') else 'O'}"
-                            for (_, tag), chunk in zip(sentence, chunks, strict=True)
-                        ]
-                    )
-                    for sentence, chunks in zip(X, y, strict=True)
-                ]
-            )
-        return Split(*parts)
-    return split
+        return tasks.load("noun phrases")
+    return load(name)[0]
 
 
 def base_of(kind: str, window: int, **changes: Any) -> Any:

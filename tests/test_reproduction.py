@@ -5,6 +5,7 @@ import importlib
 import json
 import shutil
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from seqboost import datasets
 from seqboost.cli import app
+from seqboost.datasets import Split
 from seqboost.datasets.dataset import published
 from seqboost.exceptions import DataFileError, MissingExtraError, ParameterError
 from seqboost.reproduction import (
@@ -24,6 +26,7 @@ from seqboost.reproduction import (
     chosen,
     page,
     run,
+    tasks,
     write,
     writing,
 )
@@ -346,6 +349,14 @@ def test_verdicts_follow_the_numbers():
     told = one.agrees(rows)
     assert "best cascade c-SECOC(5) 50.0, exact chain 60.0; the source's order iid < i-SECOC < c-SECOC holds" in told
     assert "codes are not alike (20.0 points apart; alike in the source)" in told
+    phrases = by_name("coding-figure5.4")
+    rows = [
+        {**cell, "bits": cell["bits"] or None, "labels right %": share_of.get(cell["method"], 60.0)}
+        for cell in phrases.cells(True)
+    ]
+    first, second = phrases.agrees(rows).split("; noun phrases, window 3")
+    assert "< c-SECOC holds" in first
+    assert "codes are not alike" in second
     made_up = by_name("dissertation-table5.4")
     rows = [{**cell, "right": 100.0 if cell["method"] == "FF-MEMM-0" else 60.0, "source": 61.0}
             for cell in made_up.cells(True)]  # fmt: skip
@@ -354,3 +365,53 @@ def test_verdicts_follow_the_numbers():
                         "extra %": 60.0, "extra %, source": 61.0}  # fmt: skip
     told = made_up.agrees(table)
     assert "future features are best on all three sets; chains of higher order do not always gain" in told
+
+
+def race_rows(name, quick=True, **right):
+    """Rows of a race, with shares of right labels by base and kind of method."""
+    rows = []
+    for cell in by_name(name).cells(quick):
+        kind = cell["method"].split()[0] if cell["bits"] == 0 else "codes"
+        rows.append({**cell, "labels right %": right[f"{cell['base']}_{kind}"], "CPU s": 12.3})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("codes", "beam", "pruned", "told"),
+    [
+        (70.0, 60.0, 50.0, "codes of trees are ahead of the perceptron's beam search, and that is ahead of the beam"),
+        (50.0, 60.0, 70.0, "are not ahead of the perceptron's beam search, and that is not ahead of the beam"),
+    ],
+)
+def test_codes_race_against_beams(codes, beam, pruned, told):
+    one = by_name("coding-figure5.3")
+    rows = race_rows(
+        one.name, TreeCRF_codes=codes, TreeCRF_beam=pruned, TreeCRF_exact=80.0,
+        perceptron_codes=40.0, perceptron_beam=beam, perceptron_exact=75.0,
+    )  # fmt: skip
+    said = one.agrees(rows)
+    assert said.count(told) == 2  # windows
+    assert f"TreeCRF {codes} by c-SECOC(1) in 12 s" in said
+    assert "exactly TreeCRF 80.0, perceptron 75.0" in said
+
+
+def test_codes_of_a_perceptron_race_against_its_beams():
+    one = by_name("coding-figure5.5")
+    shares = {"perceptron_codes": 70.0, "perceptron_exact": 71.0}
+    assert "beam search is ahead of codes (" in one.agrees(race_rows(one.name, perceptron_beam=72.0, **shares))
+    assert "beam search is not ahead of codes" in one.agrees(race_rows(one.name, perceptron_beam=70.0, **shares))
+    points = [cell for cell in one.cells(False) if cell["window"] == 1]
+    assert [cell["method"] for cell in points] == [
+        "i-SECOC", "c-SECOC(1)", "c-SECOC(5)", "c-SECOC(20)", "beam 1", "beam 5", "beam 20", "exact perceptron"
+    ]  # fmt: skip
+
+
+def test_noun_phrases_have_the_labels_of_the_source(monkeypatch):
+    X = [[("The", "DT"), ("cat", "NN"), ("sat", "VBD")], [("It", "PRP")]]
+    y = [np.array(["B-NP", "I-NP", "B-VP"]), np.array(["B-NP"])]
+    whole = SimpleNamespace(split=lambda: Split(X, y, X[1:], y[1:]))
+    monkeypatch.setattr(tasks.datasets, "load_conll2000", lambda: whole)
+    split = tasks.load("noun phrases")
+    assert split.X_train[0] == [{"word": "The"}, {"word": "cat"}, {"word": "sat"}]
+    assert [list(labels) for labels in split.y_train] == [["DT+B-NP", "NN+I-NP", "VBD+O"], ["PRP+B-NP"]]
+    assert split.X_test == [[{"word": "It"}]]

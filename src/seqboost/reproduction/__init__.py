@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seqboost.reproduction import chains, coding, futures, holes, stratified, treeboosting, windows
+from seqboost.reproduction import beams, chains, coding, futures, holes, stratified, treeboosting, windows
 from seqboost.reproduction.experiment import Experiment, Figure, Outcome
 from seqboost.reproduction.running import Step, chosen, run
 from seqboost.reproduction.store import Kept, Store
@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    *treeboosting.EXPERIMENTS, *stratified.EXPERIMENTS, *windows.EXPERIMENTS, *coding.EXPERIMENTS, *chains.EXPERIMENTS,
-    *holes.EXPERIMENTS, *futures.EXPERIMENTS,
+    *treeboosting.EXPERIMENTS, *stratified.EXPERIMENTS, *windows.EXPERIMENTS,
+    *sorted((*coding.EXPERIMENTS, *beams.EXPERIMENTS), key=lambda one: one.name),
+    *chains.EXPERIMENTS, *holes.EXPERIMENTS, *futures.EXPERIMENTS,
 )  # fmt: skip

@@ -30,7 +30,26 @@ def load(name: str) -> Split:
     """Return training and test sequences of a set."""
     if name in ("stress", "binary", "full"):
         return datasets.load_nettalk(name).split()
+    if name == "noun phrases":
+        return _noun_phrases(datasets.load_conll2000().split())
     return {"protein": datasets.load_protein, "hyphen": datasets.load_hyphen}[name]().split()
+
+
+def _noun_phrases(split: Split) -> Split:
+    """Return words alone, to be labelled with their part of speech and place in a noun phrase together."""
+    words = ([[{"word": word} for word, _ in sentence] for sentence in X] for X in (split.X_train, split.X_test))
+    labels = (
+        [
+            np.array([
+                f"{speech}+{chunk if chunk.endswith('-NP') else 'O'}"
+                for (_, speech), chunk in zip(sentence, chunks, strict=True)
+            ])
+            for sentence, chunks in zip(X, y, strict=True)
+        ]
+        for X, y in ((split.X_train, split.y_train), (split.X_test, split.y_test))
+    )  # fmt: skip
+    (X_train, X_test), (y_train, y_test) = words, labels
+    return Split(X_train, y_train, X_test, y_test)
 
 
 def cut(split: Split, n_train: int, n_test: int) -> Split:
