@@ -49,6 +49,22 @@ def prepared(name: str, split: Split) -> Split:
     return split._replace(X_train=rows[0], X_test=rows[1])
 
 
+def as_columns(name: str, split: Split) -> Split:
+    """Return attributes of words as columns of categories, which LightGBM takes in minutes where indicators are hours.
+
+    A column holds attributes of one kind, such as the words before; "" where there is none.
+    """
+    if name not in ATTRIBUTES:
+        return split
+    parts = [
+        [[{attribute.partition("=")[0]: attribute for attribute in row} for row in ATTRIBUTES[name](s)] for s in X]
+        for X in (split.X_train, split.X_test)
+    ]
+    kinds = sorted({kind for sentence in parts[0] for row in sentence for kind in row})
+    X_train, X_test = ([[{k: row.get(k, "") for k in kinds} for row in s] for s in part] for part in parts)
+    return split._replace(X_train=X_train, X_test=X_test)
+
+
 def tree_crf(split: Split, settings: dict[str, Any]) -> Outcome:
     """Fit TreeCRF and predict."""
     from seqboost import TreeCRF
@@ -77,7 +93,7 @@ def run(method: str, name: str, split: Split) -> Outcome:
     if method in ("default", "chosen"):
         return tree_crf(prepared(name, split), best_change(name) if method == "chosen" else {})
     if method == "lightgbm":
-        outcomes = lightgbm_windows(prepared(name, split), WINDOWS[name][0], FEW_ROUNDS.get(name, 300))
+        outcomes = lightgbm_windows(as_columns(name, split), WINDOWS[name][0], FEW_ROUNDS.get(name, 300))
         return max(outcomes[1:], key=lambda outcome: outcome.settings["held-out accuracy"])
     with tempfile.TemporaryDirectory() as folder:
         penalties = PENALTIES.get(name, (0.1, 1.0, 10.0, 50.0))
