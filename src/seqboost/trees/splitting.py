@@ -39,7 +39,7 @@ __all__ = ["best_slots", "best_split", "best_subset", "best_threshold"]
 ROUNDING = 1e-14  # relative, more than the few roundings of a gain
 
 
-@inlined
+@inner
 def best_threshold(
     best: SplitRule,
     node: Node,
@@ -50,54 +50,10 @@ def best_threshold(
     scales: Scales,
     feature: int,  # IN
 ) -> SplitRule:
-    """Scan the thresholds of one numeric feature: in the common case free of calls and divisions."""
-    _, _, n_missing = unpack(histogram, start + n_values, scales)
-    _, _, n_boundary = unpack(histogram, start + n_values + 1, scales)
-    if n_missing + n_boundary > 0:
-        return _with_specials(best, node, limits, histogram, start, n_values, scales, feature)
-    gradient_unit, curvature_unit = 1.0 / scales.gradient, 1.0 / scales.curvature
-    lam, min_rows = limits.l2_regularization, limits.min_samples_leaf
-    g, h, n, parent_gain = node
-    to_beat = best.gain + parent_gain
-    count_mask = (int64(1) << scales.count_bits) - 1
-    sum_g, sum_h = int64(0), int64(0)
-    # An empty cell repeats the threshold before it, which it does not beat; to ask for it would cost more than that.
-    for v in range(n_values - 1):
-        sum_g += histogram[uint64(2 * (start + v))]
-        sum_h += histogram[uint64(2 * (start + v) + 1)]
-        n_left = sum_h & count_mask
-        if n_left < min_rows:
-            continue
-        if n - n_left < min_rows:
-            break
-        g_left = sum_g * gradient_unit
-        g_right = g - g_left
-        h_left = (sum_h >> scales.count_bits) * curvature_unit
-        h_l = h_left + lam
-        h_r = h - h_left + lam
-        if g_left * g_left * h_r + g_right * g_right * h_l > to_beat * (h_l * h_r) and h_l > 0.0 and h_r > 0.0:
-            gain = gain_of(g_left, h_l, g_right, h_r) - parent_gain
-            if gain > best.gain:
-                best = SplitRule(gain, int64(DENSE), int64(feature), int64(v), int64(0))
-                to_beat = gain + parent_gain
-    return best
+    """Scan the thresholds of one numeric feature: free of calls and, but for a few, of divisions.
 
-
-@inner
-def _with_specials(
-    best: SplitRule,
-    node: Node,
-    limits: Limits,
-    histogram: NDArray[np.int64],  # IN (2 * n_cells,)
-    start: int,  # IN first cell of the feature
-    n_values: int,  # IN
-    scales: Scales,
-    feature: int,  # IN
-) -> SplitRule:
-    """Scan the thresholds of a numeric feature in a node that holds missing values or the boundary.
-
-    The line is scanned once for each side they may be on, with what is on the left side before it begins: a loop as
-    tight as that without them. Of equal gains the lowest threshold counts, then the first side.
+    The line is scanned once for each side that missing values and the boundary may be on, if the node holds any, with
+    what is on the left side before it begins. Of equal gains the lowest threshold counts, then the first side.
     """
     missing, boundary = uint64(2 * (start + n_values)), uint64(2 * (start + n_values + 1))
     count_mask = (int64(1) << scales.count_bits) - 1
@@ -105,11 +61,14 @@ def _with_specials(
     lam, min_rows = limits.l2_regularization, limits.min_samples_leaf
     g, h, n, parent_gain = node
     # Sides of the specials: 0 to 3 in bits MISSING_LEFT and BOUNDARY_LEFT, as far as the node holds them.
-    step = MISSING_LEFT if histogram[missing + uint64(1)] & count_mask > 0 else BOUNDARY_LEFT
-    n_sides = 2 * BOUNDARY_LEFT if histogram[boundary + uint64(1)] & count_mask > 0 else BOUNDARY_LEFT
-    first = int64(0)  # value that the node holds: the specials alone are no left side
-    while first < n_values and histogram[uint64(2 * (start + first) + 1)] == 0:
-        first += 1
+    has_missing = histogram[missing + uint64(1)] & count_mask > 0
+    has_boundary = histogram[boundary + uint64(1)] & count_mask > 0
+    step = MISSING_LEFT if has_missing else BOUNDARY_LEFT
+    n_sides = 2 * BOUNDARY_LEFT if has_boundary else BOUNDARY_LEFT
+    first = int64(0)
+    if has_missing or has_boundary:  # they alone are no left side
+        while first < n_values and histogram[uint64(2 * (start + first) + 1)] == 0:
+            first += 1
     best_gain, cut, best_sides = best.gain, int64(n_values), int64(-1)
     for sides in range(0, n_sides, step):
         sum_g, sum_h = int64(0), int64(0)
@@ -117,7 +76,9 @@ def _with_specials(
             sum_g, sum_h = histogram[missing], histogram[missing + uint64(1)]
         if sides & BOUNDARY_LEFT:
             sum_g, sum_h = sum_g + histogram[boundary], sum_h + histogram[boundary + uint64(1)]
-        to_beat = best_gain + parent_gain
+        # What rounding takes from an equal gain is given back: the exact gain decides.
+        least = (best_gain + parent_gain) * (1.0 - ROUNDING)
+        # An empty cell repeats the threshold before it, which it does not beat; to ask for it would cost more.
         for v in range(first, n_values):
             sum_g += histogram[uint64(2 * (start + v))]
             sum_h += histogram[uint64(2 * (start + v) + 1)]
@@ -131,13 +92,11 @@ def _with_specials(
             h_left = (sum_h >> scales.count_bits) * curvature_unit
             h_l = h_left + lam
             h_r = h - h_left + lam
-            # What rounding takes from an equal gain is given back: the exact gain decides.
-            least = to_beat * (h_l * h_r) * (1.0 - ROUNDING)
-            if g_left * g_left * h_r + g_right * g_right * h_l >= least and h_l > 0.0 and h_r > 0.0:
+            if g_left * g_left * h_r + g_right * g_right * h_l >= least * (h_l * h_r) and h_l > 0.0 and h_r > 0.0:
                 gain = gain_of(g_left, h_l, g_right, h_r) - parent_gain
                 if gain > best_gain or (gain == best_gain and best_sides >= 0 and v < cut):
                     best_gain, cut, best_sides = gain, int64(v), int64(sides)
-                    to_beat = gain + parent_gain
+                    least = (gain + parent_gain) * (1.0 - ROUNDING)
     if best_sides < 0:
         return best
     return SplitRule(best_gain, int64(DENSE), int64(feature), cut, best_sides)
