@@ -402,7 +402,7 @@ def test_codes_of_a_perceptron_race_against_its_beams():
     assert "beam search is not ahead of codes" in one.agrees(race_rows(one.name, perceptron_beam=70.0, **shares))
     points = [cell for cell in one.cells(False) if cell["window"] == 1]
     assert [cell["method"] for cell in points] == [
-        "i-SECOC", "c-SECOC(1)", "c-SECOC(5)", "c-SECOC(20)", "beam 1", "beam 5", "beam 20", "exact perceptron"
+        "i-SECOC", "c-SECOC(1)", "c-SECOC(5)", "beam 1", "beam 5", "beam 20", "exact perceptron"
     ]  # fmt: skip
 
 
