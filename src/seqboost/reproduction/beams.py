@@ -27,7 +27,7 @@ def _cells(panels: tuple[tuple[str, int], ...], bases: tuple[str, ...], n_bits: 
     for data, window in panels:
         for base in bases:
             shared = {"set": data, "window": window, "base": base}
-            methods = METHODS[:-1] if data == "noun phrases" else METHODS  # with so many words the last takes ten minutes
+            methods = METHODS[:-1] if data == "noun phrases" else METHODS  # the last takes ten minutes there
             cells += [
                 {**shared, "method": method, "bits": QUICK_LENGTHS[-1] if quick else n_bits}
                 for method in (METHODS[:2] if quick else methods)
