@@ -111,6 +111,23 @@ def test_code_is_written_before_the_index_names_it(functions, monkeypatch):
     assert order == ["_save_data", "_save_index"]
 
 
+def test_two_processes_that_write_at_once_never_take_each_others_code(functions):
+    """The second reads the index before the first has written its entry, and writes it afterwards: one is lost."""
+    kernels = [_jit.jit(functions.double), _jit.jit(functions.double)]
+    files = [kernel._cache._cache_file for kernel in kernels]
+    early = files[1]._load_index()
+    kernels[0](np.ones(1))
+    files[1]._load_index = lambda: early
+    kernels[1](np.ones(1, dtype=np.float32))
+    assert files[0]._load_index() == early
+    for dtype in (np.float64, np.float32):
+        x, fresh = np.ones(2, dtype=dtype), _jit.jit(functions.double)
+        fresh(x)
+        np.testing.assert_array_equal(x, [2.0, 2.0])
+    names = list(files[0]._load_index().values())
+    assert len(set(names)) == len(names) == 2
+
+
 def test_a_cache_unlike_numbas_cannot_be_told():
     assert _jit.is_cached(lambda: None) is None
     assert _jit.is_cached(SimpleNamespace(_cache=None)) is None

@@ -115,6 +115,26 @@ def test_a_helper_that_cannot_be_started_is_done_without(cold, monkeypatch, erro
     ahead.wait()
 
 
+def test_a_kernel_that_does_not_compile_does_not_keep_the_next_from_it(monkeypatch):
+    def refuse(types):
+        raise numba.TypingError("no")
+
+    seen = []
+    poor, good = SimpleNamespace(compile=refuse), SimpleNamespace(compile=seen.append)
+    monkeypatch.setattr(ahead, "shared_types", lambda: {id(poor): 1})
+    ahead._compile_ours(shared=True)  # not even a kernel
+    monkeypatch.setattr(ahead, "shared_types", lambda: _Pairs([(poor, "types"), (good, "of good")]))
+    ahead._compile_ours(shared=True)
+    assert seen == ["of good"]
+
+
+class _Pairs(list):
+    """Kernels that cannot be keys of a dict, and their types."""
+
+    def items(self):
+        return self
+
+
 def test_types_that_numba_refuses_are_left_to_the_helper(cold, monkeypatch):
     def refuse(types):
         raise numba.TypingError("no")

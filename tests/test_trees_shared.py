@@ -25,7 +25,7 @@ from test_trees_cases import (
 )
 from test_trees_growing import split_mix
 
-from seqboost.trees import DENSE, LAG, SPARSE, SharedGrower
+from seqboost.trees import DENSE, LAG, SPARSE, SharedGrower, TreeGrower
 from seqboost.trees import shared_buffers as buffers_module
 from seqboost.trees import shared_growing as growing_module
 from seqboost.trees.reference import reference_leaf
@@ -90,6 +90,28 @@ def test_same_tree_as_on_expanded_data(n_labels, order):
     for seed in range(2):
         tree = assert_same(with_labels(random_case(seed, n_labels=n_labels, order=order), seed))
         assert tree.n_leaves == LIMITS.max_leaf_nodes
+
+
+def test_same_tree_where_single_precision_does_not_hold_the_sums():
+    """Lines are screened in single precision, which ends at 10^38; these are scanned instead."""
+    case = with_labels(random_case(3, columns=((NUMERIC, 40), (NUMERIC, 30)), window=(0,), lengths=(60, 50)), 3)
+    case = case.with_derivatives(case.gradient * 2.0**40, case.hessian)
+    limits = LIMITS._replace(l2_regularization=1e18)
+    tree = assert_same(case, limits)
+    assert tree.n_leaves == limits.max_leaf_nodes
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("gradient", [0.1, 0.7, -0.3])
+def test_what_rounding_makes_of_no_gain_is_no_split(shared, gradient):
+    """Positions that are all alike, without a penalty: gains of divisions are zero but for rounding."""
+    case = random_case(0, n_labels=2, order=0, columns=((NUMERIC, 200),), window=(0,), lengths=(30_000,))
+    grower = (SharedGrower if shared else TreeGrower)(
+        case.dense, case.sparse, case.space, LIMITS._replace(l2_regularization=0.0)
+    )
+    alike = np.full((2, 30_000, 1) if shared else (30_000, 1), gradient, dtype=np.float32)
+    tree, _ = grower.grow(alike, np.ones_like(alike), case.rows, case.n_fitted, lambda g, h: g / h)
+    assert tree.n_leaves == 1
 
 
 def test_same_tree_with_more_labels_than_a_word_has_bits():

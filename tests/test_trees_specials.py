@@ -1,4 +1,4 @@
-"""Thresholds of a node that holds missing values or the boundary: against all of them tried one by one."""
+"""Thresholds of a node, with and without missing values or the boundary: against all of them tried one by one."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def random_cells(rng, n_values):
     if rng.random() < 0.3:
         cells[:2, n_values] = 0
     cells[:, cells[2] == 0] = 0
-    if cells[2, n_values:].sum() == 0:
-        cells[2, n_values + rng.integers(2)] = 2
+    if rng.random() < 0.3:
+        cells[:, n_values:] = 0
     return cells.astype(np.int64)
 
 

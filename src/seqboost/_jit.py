@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -107,12 +108,16 @@ def _mend_cache(kernel: Any, room: Path) -> None:
 
 
 def _save(file: Any, key: Any, data: Any) -> None:
-    """Write a kernel's code, then the index that names it; a full or protected disk is no error, only slow."""
+    """Write a kernel's code, then the index that names it; a full or protected disk is no error, only slow.
+
+    Code is numbered by what it is for: of two processes that write at once, one's entry may be lost, which is compiled
+    again, but never does an entry name the other's code.
+    """
     with suppress(OSError):
         names = file._load_index()
         if key not in names:
-            taken = set(names.values())
-            names[key] = next(name for name in map(file._data_name, count(1)) if name not in taken)
+            taken, first = set(names.values()), int(sha256(repr(key).encode()).hexdigest()[:8], 16)
+            names[key] = next(name for name in map(file._data_name, count(first)) if name not in taken)
         file._save_data(names[key], data)
         file._save_index(names)
 

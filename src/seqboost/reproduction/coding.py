@@ -6,12 +6,26 @@ import time
 from functools import lru_cache
 from typing import Any
 
+from sklearn.base import clone
+
 from seqboost import OutputCoding, TreeCRF, VotedPerceptron
 from seqboost.datasets import Split, make_cycle, make_hmm
 from seqboost.reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
 from seqboost.reproduction.tasks import bits, cut, load, right_words, share
 
-__all__ = ["EXPERIMENTS", "measured", "panel_of"]
+__all__ = [
+    "BEAM",
+    "EXACT",
+    "EXPERIMENTS",
+    "NETTALK",
+    "PERCEPTRON",
+    "PHRASES",
+    "QUICK_LENGTHS",
+    "SOURCE",
+    "TREES",
+    "measured",
+    "panel_of",
+]
 
 SOURCE = "Hao (2009), MSc thesis"
 EXACT, BEAM = "exact ", "beam "
@@ -36,6 +50,8 @@ PANELS = {
     "coding-figure5.6": (TRANSITION, BOTH),
 }
 TREES, PERCEPTRON = "TreeCRF", "perceptron"
+AS_GOOD = 0.5  # points
+WARM = 20  # sequences of a fit before the clock
 BASES = {
     None: "boosted trees as base (60 rounds at learning rate 0.5, 15 leaves); beside them TreeCRF on all labels at "
     "once, which the source could not run",
@@ -125,8 +141,9 @@ def _model(cell: Cell, quick: bool) -> Any:
 
 
 def measured(cell: Cell, quick: bool) -> Row:
-    """Train and test what a cell says."""
+    """Train and test what a cell says; what compiles on first use has compiled when the clock starts."""
     split, model = _split(cell["set"], quick), _model(cell, quick)
+    clone(getattr(model, "estimator", model)).fit(split.X_train[:WARM], split.y_train[:WARM])
     began = time.process_time()
     model.fit(split.X_train, split.y_train)
     seconds = time.process_time() - began
@@ -135,7 +152,7 @@ def measured(cell: Cell, quick: bool) -> Row:
         "set": cell["set"], "window": cell["window"], "method": cell["method"], "bits": cell["bits"] or None,
         "labels right %": share(bits(predicted, split.y_test)),
         "sequences right %": round(100 * float(right_words(predicted, split.y_test).mean()), 1),
-        "CPU s": round(seconds, 1),
+        "CPU s": max(round(seconds, 1), 0.1),  # nothing is zero on a logarithmic axis
     }  # fmt: skip
 
 
@@ -152,7 +169,10 @@ def _coded(cell: Cell, quick: bool) -> Outcome:
 
 
 def _verdict(iid: float, independent: float, cascade: float, data: str, window: int) -> str:
-    if data == "both" or (data, window) == PHRASES[1]:
+    if (data, window) == PHRASES[1]:
+        is_as_good = iid >= max(independent, cascade) - AS_GOOD
+        return f"iid is {'as good as the others' if is_as_good else 'behind the others'} (as good in the source)"
+    if data == "both":
         spread = max(iid, independent, cascade) - min(iid, independent, cascade)
         return f"codes are {'alike' if spread < 2 else 'not alike'} ({spread:.1f} points apart; alike in the source)"
     holds = iid < independent < cascade
@@ -236,7 +256,7 @@ EXPERIMENTS = (
         "Figure 5.4",
         "With window 1, i-SECOC is better than iid and cascades are a little better still; with window 3, iid is as "
         "good as any of them.",
-        "CoNLL-2000, words alone, part of speech and place in a noun phrase as one of 121 labels",
+        "CoNLL-2000, words alone, part of speech and place in a noun phrase as one of 121 labels; histories up to 20",
         "500 + 200 sentences, codes of 10 and 20 bits, cascades of 1 and 5.",
         base=PERCEPTRON,
         lengths=SHORT_LENGTHS,

@@ -148,7 +148,7 @@ def draw(figure: Figure, points: Sequence[Row], target: Path) -> None:
         for axis, panel in zip(axes, panels, strict=True):
             own = [point for point in points if point[figure.panel] == panel]
             for line in dict.fromkeys(point[figure.line] for point in own):
-                pairs = [(point[figure.x], point[figure.y]) for point in own if point[figure.line] == line]
+                pairs = sorted((point[figure.x], point[figure.y]) for point in own if point[figure.line] == line)
                 axis.plot(*zip(*pairs, strict=True), marker="o" if len(pairs) < 12 else None, markersize=3, label=line)
             axis.set(title=panel, xlabel=figure.x, ylabel=figure.y)
             if figure.is_log:

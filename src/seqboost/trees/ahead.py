@@ -152,18 +152,16 @@ def compile_beside(n_threads: int, *, shared: bool = False) -> bool:
         except Exception:  # no processes on this platform, none left, forbidden: then without
             return False
         atexit.register(_stop)
-        with suppress(Exception):  # then the helper compiles them as well
-            _compile_ours(shared=shared)
+        _compile_ours(shared=shared)
         return True
 
 
 def _compile_ours(*, shared: bool) -> None:
     """Compile what the helper will come to last: as much as makes both processes end at the same time."""
-    if shared:
-        for kernel, types in shared_types().items():
-            kernel.compile(types)
-    else:
-        cast("Any", best_split).compile(split_types())
+    with suppress(Exception):
+        for kernel, types in (shared_types() if shared else {best_split: split_types()}).items():
+            with suppress(Exception):  # then the helper compiles it as well
+                cast("Any", kernel).compile(types)
 
 
 def _may_help(kernel: Any) -> bool:

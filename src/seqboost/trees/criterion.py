@@ -3,6 +3,9 @@
 For a left side with gradient sum G_l and curvature sum H_l, of a node with G and H,
 
     gain = G_l²/(H_l+λ) + G_r²/(H_r+λ) − G²/(H+λ)
+
+A gain counts if it is larger than what rounding makes of none: in a node whose positions are all alike, each of the
+three terms is as large as the node, and their sum is noise.
 """
 
 from __future__ import annotations
@@ -21,10 +24,13 @@ __all__ = [
     "BOUNDARY_LEFT",
     "FROM_TOP",
     "MISSING_LEFT",
+    "ROUNDING",
+    "SMALLEST_GAIN",
     "Limits",
     "Node",
     "SplitRule",
     "gain_of",
+    "gain_to_beat",
     "try_split",
     "unpack",
 ]
@@ -33,6 +39,9 @@ __all__ = [
 MISSING_LEFT, BOUNDARY_LEFT = 1, 2  # numeric features
 FROM_TOP = 4  # wide categorical features: ranks are counted from the largest G/(H+λ)
 AFTER_ABSENT = 8  # ordered slots: "absent", which stands before slot ``cut``, is the last value on the low side
+
+SMALLEST_GAIN = 1e-12
+ROUNDING = 1e-13  # relative, more than the roundings of a gain, with hundreds of labels
 
 Node: TypeAlias = tuple[float, float, int, float]
 """(G, H, n, G²/(H+λ)) of a node."""
@@ -60,6 +69,12 @@ class SplitRule(NamedTuple):
     feature: int  # DENSE: place in Columns; SPARSE: offset · n_sparse + feature; LAG: lag − 1
     cut: int  # last value, or rank of the last category, that goes left
     flags: int
+
+
+@inlined
+def gain_to_beat(limits: Limits, node_gain: float) -> float:
+    """Return what a split must gain more than, in a node of this G²/(H+λ)."""
+    return max(limits.min_gain, SMALLEST_GAIN, ROUNDING * node_gain)
 
 
 @inlined

@@ -19,7 +19,7 @@ from seqboost.trees import reference
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE, Policies
-from seqboost.trees.reference import MIN_ROWS_OF_WIDE_CATEGORY, SMALLEST_GAIN, TIE, Example, window_values
+from seqboost.trees.reference import MIN_ROWS_OF_WIDE_CATEGORY, NOISE, SMALLEST_GAIN, TIE, Example, window_values
 from seqboost.trees.shared_reference import leading_order, side_gain
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
 
@@ -182,9 +182,11 @@ def grow_missing_reference(
 
 def _search(node: Node, columns: Columns, limits: Limits, unit: int) -> None:
     """Try every division of every feature, with the examples that it counts; keep the first with the largest gain."""
-    best_gain, lam = max(limits.min_gain, SMALLEST_GAIN), limits.l2_regularization
     if node.depth >= limits.max_depth or not node.examples:
         return
+    lam = limits.l2_regularization
+    g, h, _ = node.sums(node.examples)
+    best_gain = max(limits.min_gain, SMALLEST_GAIN, NOISE * side_gain(g, h, lam))
     features = [*columns.features(), *((LAG, lag) for lag in range(len(node.examples[0].lags)))]
     for kind, place in features:
         parts = node.parts(node.present(columns, kind, place), kind, place)

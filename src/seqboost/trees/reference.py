@@ -26,8 +26,8 @@ __all__ = ["Example", "ReferenceTree", "expand", "grow_reference", "reference_le
 # A wide category that fewer positions of a node carry takes no part in the ordering: it goes right.
 MIN_ROWS_OF_WIDE_CATEGORY = 5
 
-# No split gains less than this, whatever the limits.
-SMALLEST_GAIN = 1e-12
+# No split gains less than this, nor than this part of what the node has, whatever the limits.
+SMALLEST_GAIN, NOISE = 1e-12, 1e-13
 
 # Gains that differ by less than this part are equal: the first candidate wins.
 TIE = 1e-9
@@ -263,7 +263,7 @@ def _best_split(
     g, h, _ = _sums(examples)
     lam = limits.l2_regularization
     best: Split | None = None
-    best_gain = max(limits.min_gain, SMALLEST_GAIN)
+    best_gain = max(limits.min_gain, SMALLEST_GAIN, NOISE * g**2 / (h + lam) if h + lam > 0 else 0.0)
     for kind, place, divisions in _features(dense, sparse, limits, examples, drawn):
         sums = _Sums(examples, kind, place)
         for left in divisions:

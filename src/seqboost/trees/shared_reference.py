@@ -20,6 +20,7 @@ from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.reference import (
     MIN_ROWS_OF_WIDE_CATEGORY,
+    NOISE,
     SMALLEST_GAIN,
     TIE,
     Example,
@@ -90,10 +91,10 @@ def _best_split(
     """Try every division of the examples that the features offer; return the first with the largest gain."""
     lam = limits.l2_regularization
     best: Split | None = None
-    best_gain = max(limits.min_gain, SMALLEST_GAIN)
     if not examples:
         return None
     whole: Any = sum(e.gradient for e in examples), sum(e.hessian for e in examples)
+    best_gain = max(limits.min_gain, SMALLEST_GAIN, NOISE * side_gain(whole[0], whole[1], lam))
     for kind, place, divisions in _features(dense, sparse, limits, examples, drawn):
         sums = reference._Sums(examples, kind, place)
         for left in divisions:

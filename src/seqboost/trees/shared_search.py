@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inlined, inner_slicing, jit
-from seqboost.trees.criterion import BOUNDARY_LEFT, FROM_TOP, MISSING_LEFT, Limits
+from seqboost.trees.criterion import BOUNDARY_LEFT, FROM_TOP, MISSING_LEFT, Limits, gain_to_beat
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.missing import DIRECTION, Policies
@@ -39,8 +39,6 @@ from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["Finds", "Pair", "Sums", "search", "search_block"]
-
-SMALLEST_GAIN = 1e-12
 
 
 class Sums(NamedTuple):
@@ -190,7 +188,7 @@ def search_block(
         set_zero(scratch.base)
         is_alone = alone and ordered
         screens = can_screen(n, is_alone, limits)
-        best, cut, best_flags = max(finds.gain[number, q], limits.min_gain, SMALLEST_GAIN), int64(-1), int64(0)
+        best, cut, best_flags = max(finds.gain[number, q], gain_to_beat(limits, whole.gain)), int64(-1), int64(0)
         while flags < n_flags and n > 0:
             from_top = flags == FROM_TOP
             if kind == LAG:

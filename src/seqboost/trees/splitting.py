@@ -19,10 +19,12 @@ from seqboost.trees.criterion import (
     BOUNDARY_LEFT,
     FROM_TOP,
     MISSING_LEFT,
+    ROUNDING,
     Limits,
     Node,
     SplitRule,
     gain_of,
+    gain_to_beat,
     try_split,
     unpack,
 )
@@ -35,8 +37,6 @@ from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, SPARSE
 
 __all__ = ["best_slots", "best_split", "best_subset", "best_threshold"]
-
-ROUNDING = 1e-14  # relative, more than the few roundings of a gain
 
 
 @inner
@@ -65,8 +65,9 @@ def best_threshold(
     has_boundary = histogram[boundary + uint64(1)] & count_mask > 0
     step = MISSING_LEFT if has_missing else BOUNDARY_LEFT
     n_sides = 2 * BOUNDARY_LEFT if has_boundary else BOUNDARY_LEFT
-    first = int64(0)
-    if has_missing or has_boundary:  # they alone are no left side
+    first, last = int64(0), int64(n_values) - 1
+    if has_missing or has_boundary:  # they alone are a right side, but no left one
+        last += 1
         while first < n_values and histogram[uint64(2 * (start + first) + 1)] == 0:
             first += 1
     best_gain, cut, best_sides = best.gain, int64(n_values), int64(-1)
@@ -79,7 +80,7 @@ def best_threshold(
         # What rounding takes from an equal gain is given back: the exact gain decides.
         least = (best_gain + parent_gain) * (1.0 - ROUNDING)
         # An empty cell repeats the threshold before it, which it does not beat; to ask for it would cost more.
-        for v in range(first, n_values):
+        for v in range(first, last):
             sum_g += histogram[uint64(2 * (start + v))]
             sum_h += histogram[uint64(2 * (start + v) + 1)]
             n_left = sum_h & count_mask
@@ -193,8 +194,8 @@ def best_split(
     drawn: NDArray[np.bool_],  # IN (n_window_features,) features this node may use
     ranks: Ranks,
 ) -> SplitRule:
-    """Return the best split of a node; its gain is ``limits.min_gain`` if there is none."""
-    best = SplitRule(max(limits.min_gain, 1e-12), int64(-1), int64(0), int64(0), int64(0))
+    """Return the best split of a node; its kind is −1 if there is none."""
+    best = SplitRule(gain_to_beat(limits, node[3]), int64(-1), int64(0), int64(0), int64(0))
     n_features = dense.feature.size
     divisible = node[2] >= 2 * limits.min_samples_leaf
     for f in range(n_features if divisible else 0):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inlined, inner
-from seqboost.trees.criterion import Limits, Node, SplitRule, unpack
+from seqboost.trees.criterion import Limits, Node, SplitRule, gain_to_beat, unpack
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
@@ -60,7 +60,7 @@ def best_weighted_split(
     ranks: Ranks,
 ) -> SplitRule:
     """Return the best split of a node, as ``best_split`` does."""
-    best = SplitRule(max(limits.min_gain, 1e-12), int64(-1), int64(0), int64(0), int64(0))
+    best = SplitRule(gain_to_beat(limits, node[3]), int64(-1), int64(0), int64(0), int64(0))
     n_features = dense.feature.size
     for f in range(n_features):
         if not drawn[f]:
