@@ -37,9 +37,7 @@ def tightness(order: int, joint: bool) -> list[dict[str, Any]]:
 
     totals: dict[str, list[tuple[float, float]]] = {}
     for scale, sticky in CHAINS:
-        case = make_case(
-            order, joint, n_labels=2 if order > 1 else 3, lengths=(6, 5, 3), scale=scale, sticky=sticky
-        )
+        case = make_case(order, joint, n_labels=2 if order > 1 else 3, lengths=(6, 5, 3), scale=scale, sticky=sticky)
         diagonals = {}
         for name in ("mixing", "newton", "count"):
             diagonals[name] = case.objective(curvature=name).derivatives(case.scores, case.table).hessian.copy()

@@ -41,8 +41,14 @@ def curves(split: Split, window: int, settings: dict[str, Any], rounds: int) -> 
     from seqboost import TreeCRF
 
     model = TreeCRF(
-        window=window, potentials="joint", trees="per_label", min_samples_leaf=10, random_state=0, max_iter=rounds,
-        n_iter_no_change=rounds, **settings,
+        window=window,
+        potentials="joint",
+        trees="per_label",
+        min_samples_leaf=10,
+        random_state=0,
+        max_iter=rounds,
+        n_iter_no_change=rounds,
+        **settings,
     )
     watched = {"X_val": split.X_test, "y_val": split.y_test}
     model.set_params(max_iter=1).fit(split.X_train, split.y_train, **watched)  # compiles, so that times are times

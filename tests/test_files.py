@@ -366,9 +366,7 @@ def test_probabilities_and_paths(write, tmp_path):
         return (tmp_path / "out").read_text(encoding="utf-8")
 
     assert made("d.conll", "a p\nb p\n", proba=proba).splitlines()[0] == "a p q p/0.250000 q/0.750000"
-    assert made("d.conll", "a p\nb p\n", **paths) == (
-        "# 0 -0.693147\na p q\nb p p\n\n# 1 -1.386294\na p p\nb p p\n"
-    )
+    assert made("d.conll", "a p\nb p\n", **paths) == ("# 0 -0.693147\na p q\nb p p\n\n# 1 -1.386294\na p p\nb p p\n")
     table = made("d.csv", "x,y\n1,p\n2,q\n", proba=proba, **paths).splitlines()
     assert table[0] == "x,y,predicted,p(p),p(q),path1,path1_logp,path2,path2_logp"
     assert table[1] == "1,p,q,0.25,0.75,q,-0.693147,p,-1.38629"

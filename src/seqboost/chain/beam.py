@@ -117,9 +117,7 @@ def _insert(
     width = kept.size
     place = width
     while place > 0 and (
-        kept[place - 1] < 0
-        or alpha[place - 1] < score
-        or (alpha[place - 1] == score and kept[place - 1] > c)
+        kept[place - 1] < 0 or alpha[place - 1] < score or (alpha[place - 1] == score and kept[place - 1] > c)
     ):
         place -= 1
     for i in range(width - 1, place, -1):

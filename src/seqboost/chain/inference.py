@@ -209,9 +209,7 @@ def k_best(
             begin, stop = int(p.offsets[s]), int(p.offsets[s + 1])
             choice = np.empty((stop - begin, p.space.n_contexts, k), np.int32)
             paths, scores = np.empty((k, stop - begin), np.int32), np.empty(k)
-            k_best_sequence(
-                p.scores, p.table, p.end, p.space.base, begin, stop, choice, values, rank, paths, scores
-            )
+            k_best_sequence(p.scores, p.table, p.end, p.space.base, begin, stop, choice, values, rank, paths, scores)
             n_paths = int(np.count_nonzero(scores > -np.inf))
             results[s] = (paths[:n_paths], scores[:n_paths])
 

@@ -44,9 +44,7 @@ def enumerate_paths(
 ) -> Iterator[tuple[tuple[int, ...], float]]:
     """Every labelling of sequence ``s`` that agrees with the observed labels, with its score."""
     begin, stop = int(p.offsets[s]), int(p.offsets[s + 1])
-    choices = [
-        range(p.n_labels) if labels is None or labels[t] < 0 else (int(labels[t]),) for t in range(begin, stop)
-    ]
+    choices = [range(p.n_labels) if labels is None or labels[t] < 0 else (int(labels[t]),) for t in range(begin, stop)]
     for path in itertools.product(*choices):
         yield path, path_score(p, s, path)
 

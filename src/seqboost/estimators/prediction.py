@@ -45,9 +45,7 @@ class SequenceLabeler(Labeler):
         """Return the scores of all labels at all positions, given the labels before."""
         raise NotImplementedError
 
-    def _constraint(
-        self, scores: NDArray[np.float32], potentials: Potentials | SeenPotentials
-    ) -> Potentials | None:
+    def _constraint(self, scores: NDArray[np.float32], potentials: Potentials | SeenPotentials) -> Potentials | None:
         """Return a chain of these scores within the forbidden transitions; None if nothing is forbidden."""
         return None
 

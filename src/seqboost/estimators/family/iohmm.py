@@ -147,9 +147,7 @@ class IOHMM(Labeler):
             first = training.batch.offsets[:-1]
             self.history_ = []
             for iteration in range(int(self.max_iter) + 1):
-                found = posterior(
-                    self._chain(x, training.batch.offsets, training.labels), n_threads=self._n_threads
-                )
+                found = posterior(self._chain(x, training.batch.offsets, training.labels), n_threads=self._n_threads)
                 size = float((self._moves**2).sum() + (self._emits**2).sum())
                 value = (float(training.weights @ found.log_z) - 0.5 * penalty * size) / total
                 self.history_.append(value)

@@ -298,15 +298,11 @@ class OutputCoding(Labeler):
 class _Trainer:
     """Trains the models of bits."""
 
-    def __init__(
-        self, base: Any, offsets: tuple[int, ...], n_folds: int | None, seed: int, n_threads: int
-    ) -> None:
+    def __init__(self, base: Any, offsets: tuple[int, ...], n_folds: int | None, seed: int, n_threads: int) -> None:
         self._base, self._offsets, self._seed, self._n_threads = base, offsets, seed, n_threads
         self._n_folds = None if n_folds is None else int(n_folds)
 
-    def train(
-        self, training: Labelled, code: NDArray[np.uint8], history: int
-    ) -> tuple[list[Any], NDArray[np.float64]]:
+    def train(self, training: Labelled, code: NDArray[np.uint8], history: int) -> tuple[list[Any], NDArray[np.float64]]:
         """Train a model for each column; return them, and what they say of the training sequences (cascades only)."""
         n_rows, n_bits = training.batch.n_rows, code.shape[1]
         said = np.zeros((n_rows, n_bits if history else 0))
