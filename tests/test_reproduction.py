@@ -118,6 +118,20 @@ def test_an_interrupted_run_goes_on(toy, tmp_path):
     assert len(toy.ran) == 8
 
 
+def test_another_run_may_write_the_same_files(toy, tmp_path):
+    store = Store(tmp_path)
+    run([toy.experiment], quick=True, store=store)
+    paths = [store.path(toy.experiment, cell, quick=False) for cell in toy.experiment.cells(False)]
+
+    def damage(step):
+        for path in paths:
+            if path.exists():
+                path.write_text("{}", encoding="utf-8")
+
+    found = run([toy.experiment], quick=False, store=store, tell=damage)
+    assert [row["square"] for outcome in found["toy-table1"] for row in outcome.rows] == [0, 1, 4, 9]
+
+
 def test_cells_of_another_protocol_version_or_damaged_do_not_count(toy, tmp_path):
     store = Store(tmp_path)
     run([toy.experiment], quick=True, store=store)

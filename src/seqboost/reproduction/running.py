@@ -76,30 +76,33 @@ def run(
     dict of str to list of Outcome
         Outcomes of all cells, by name of the experiment.
     """
-    todo = {
-        one.name: [cell for cell in one.cells(quick) if again or store.get(one, cell, quick) is None]
-        for one in experiments
+    # What is kept is read once: another run, perhaps of another version, may write the same files meanwhile.
+    known = {
+        one.name: [None if again else store.get(one, cell, quick) for cell in one.cells(quick)] for one in experiments
     }
-    total, done, began = sum(map(len, todo.values())), 0, time.perf_counter()
+    total, done, began = sum(kept.count(None) for kept in known.values()), 0, time.perf_counter()
     found = {}
     for one in experiments:
+        outcomes = []
         try:
-            for cell in todo[one.name]:
+            for cell, kept in zip(one.cells(quick), known[one.name], strict=True):
+                if kept is not None:
+                    outcomes.append(kept.outcome)
+                    continue
                 start = time.perf_counter()
                 outcome = one.run(cell, quick)
                 now = time.perf_counter()
                 store.put(one, cell, quick, Kept(outcome, now - start))
+                outcomes.append(outcome)
                 done += 1
                 if tell is not None:
                     tell(Step(one, cell, done, total, now - start, (now - began) / done * (total - done)))
         except (DataFileError, MissingExtraError) as error:
             if refused is None:
                 raise
-            total -= len(todo[one.name])
+            total -= known[one.name].count(None)
             refused(one, error)
             continue
-        outcomes = store.complete(one, quick)
-        assert outcomes is not None
         found[one.name] = outcomes
         if complete is not None:
             complete(one, outcomes)
