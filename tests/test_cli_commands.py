@@ -1,6 +1,7 @@
 """The commands from files to results, as a user types them."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -282,3 +283,14 @@ def test_ctrl_c_leaves_the_best_model_so_far(folder):
 def test_the_package_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "seqboost", "--help"], capture_output=True, text=True, check=True)
     assert "Usage: seqboost" in done.stdout
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "system"), ("default", "default")])
+def test_arrow_reserves_no_addresses_beyond_need(given, expected):
+    """What it reserves counts where memory is limited by ``ulimit -v``; who has chosen otherwise keeps it."""
+    environment = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    if given is not None:
+        environment["ARROW_DEFAULT_MEMORY_POOL"] = given
+    code = "import os, seqboost.cli; print(os.environ['ARROW_DEFAULT_MEMORY_POOL'])"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,9 @@ from seqboost.cli.options import (
 from seqboost.cli.plots import Plot
 
 __all__ = ["main"]
+
+# Arrow's own allocators reserve a gigabyte of addresses more than they use, which `ulimit -v` counts.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 app = typer.Typer(
     help="""Gradient-boosted trees for label sequences: train, predict, evaluate and explain, from files to files.
