@@ -6,7 +6,8 @@ iid, i-SECOC and c-SECOC(h) with boosted trees (GTB: TreeCRF without a linear st
 leaves) and the averaged perceptron (VP: 10 passes) as bases, random codes, L1 decoding; beside them beam search and
 exact training on all labels at once. "linear+GTB" is the same after a linear start, which TreeCRF() makes with words.
 Window 1 is the position alone, window 3 one more on each side. The first bits of a code are a code: one training gives
-the accuracies of all its lengths. Seconds are CPU seconds of training. Rows that are there are kept, so a run can be
+the accuracies of all its lengths (but the first ten bits of forty may have the same word for several labels, which a
+code that is drawn with ten has not). Seconds are CPU seconds of training. Rows that are there are kept, so a run can be
 interrupted; delete them to measure again.
 """
 
