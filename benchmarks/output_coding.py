@@ -145,7 +145,7 @@ def figure() -> None:
     import matplotlib.pyplot as plt
 
     rows = json.loads((report.RESULTS / "output_coding.json").read_text(encoding="utf-8"))["rows"]
-    panels = sorted({(row["set"], row["window"], row["base"]) for row in rows if row["bits"]})
+    panels = sorted({(row["set"], row["window"], row["base"]) for row in rows if (row["bits"] or 0) > LENGTHS[0]})
     n_columns = min(3, len(panels))
     n_rows = -(-len(panels) // n_columns)
     drawing, axes = plt.subplots(n_rows, n_columns, figsize=(5 * n_columns, 3.6 * n_rows), squeeze=False)
