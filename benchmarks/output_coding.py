@@ -4,11 +4,10 @@ python benchmarks/output_coding.py [--only transition,both,nettalk,conll2000] [-
 
 iid, i-SECOC and c-SECOC(h) with boosted trees (GTB: TreeCRF without a linear start, 60 rounds at learning rate 0.5, 15
 leaves) and the averaged perceptron (VP: 10 passes) as bases, random codes, L1 decoding; beside them beam search and
-exact training on all labels at once. "linear+GTB" is the same after a linear start, which TreeCRF() makes with words.
-Window 1 is the position alone, window 3 one more on each side. The first bits of a code are a code: one training gives
-the accuracies of all its lengths (but the first ten bits of forty may have the same word for several labels, which a
-code that is drawn with ten has not). Seconds are CPU seconds of training. Rows that are there are kept, so a run can be
-interrupted; delete them to measure again.
+exact training on all labels at once. Window 1 is the position alone, window 3 one more on each side. The first bits of
+a code are a code: one training gives the accuracies of all its lengths (but the first ten bits of forty may have the
+same word for several labels, which a code that is drawn with ten has not). Seconds are CPU seconds of training. Rows
+that are there are kept, so a run can be interrupted; delete them to measure again.
 """
 
 from __future__ import annotations
@@ -60,9 +59,8 @@ def split_of(name: str) -> Split:
 def base_of(kind: str, window: int, **changes: Any) -> Any:
     """Return the labeller of one bit, or of all labels."""
     side = (window - 1) // 2
-    if kind in ("GTB", "linear+GTB"):
-        init = {"init": "linear"} if kind == "linear+GTB" else {}
-        return TreeCRF(**{**GTB, "window": side, "random_state": 0, **init, **changes})
+    if kind == "GTB":
+        return TreeCRF(**{**GTB, "window": side, "random_state": 0, **changes})
     return VotedPerceptron(window=side, random_state=0, decoding="posterior", **changes)
 
 
