@@ -46,7 +46,7 @@ from seqboost.trees.splitting import best_split
 
 __all__ = ["compile_beside", "grow_tiny", "grow_tiny_shared", "shared_types", "split_types", "wait"]
 
-LONGEST_WAIT = 120.0  # seconds; on a quiet machine a helper needs 11, of shared trees 17
+LONGEST_WAIT = 120.0  # seconds; on a quiet machine a helper needs about 15
 
 PER_LABEL, SHARED = "per_label", "shared"
 
