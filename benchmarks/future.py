@@ -49,7 +49,7 @@ def memm(order: int, bag_size: int | None = None, *, endless: bool = False, **se
 
 def crf(order: int) -> TreeCRF:
     """Return a chain of this order that sees one position."""
-    return TreeCRF(order=order, window=0, random_state=0, refit=False, validation_fraction=0.2)
+    return TreeCRF(order=order, window=0, potentials="joint", random_state=0, refit=False, validation_fraction=0.2)
 
 
 def write(part: str, rows: list[dict[str, Any]], key: tuple[str, ...]) -> None:

@@ -73,8 +73,20 @@ def tree_crf(split: Split, settings: dict[str, Any]) -> Outcome:
     model = TreeCRF(random_state=0, **settings).fit(split.X_train, split.y_train)
     fitted = time.perf_counter()
     labels = [np.asarray(p) for p in model.predict(split.X_test)]
-    came_to = {"window": model.window_, "trees": model.trees_, "init": model.init_, "rounds": model.best_iteration_}
+    came_to = {name: getattr(model, f"{name}_") for name in ("window", "potentials", "trees", "init")}
+    came_to["rounds"] = model.best_iteration_
     return Outcome("", labels, fitted - start, time.perf_counter() - fitted, {**settings, **came_to})
+
+
+def by_rules(split: Split) -> dict[str, Any]:
+    """Return what "auto" comes to without trials on held-out sequences, as in the cross-validation of defaults.py."""
+    from seqboost.estimators.automatic import automatic_window
+    from seqboost.estimators.memory import JOINT_LABELS
+    from seqboost.sequences import as_batch
+
+    n_labels = len(set(np.concatenate(split.y_train).tolist()))
+    window = automatic_window("auto", as_batch(split.X_train))
+    return {"window": window, "potentials": "joint" if n_labels <= JOINT_LABELS else "factored"}
 
 
 def best_change(name: str) -> dict[str, Any]:
@@ -91,7 +103,8 @@ def best_change(name: str) -> dict[str, Any]:
 def run(method: str, name: str, split: Split) -> Outcome:
     """Run one method on one fold."""
     if method in ("default", "chosen"):
-        return tree_crf(prepared(name, split), best_change(name) if method == "chosen" else {})
+        split = prepared(name, split)
+        return tree_crf(split, {**by_rules(split), **best_change(name)} if method == "chosen" else {})
     if method == "lightgbm":
         outcomes = lightgbm_windows(as_columns(name, split), WINDOWS[name][0], FEW_ROUNDS.get(name, 300))
         return max(outcomes[1:], key=lambda outcome: outcome.settings["held-out accuracy"])

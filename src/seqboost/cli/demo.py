@@ -138,7 +138,8 @@ def run_demo(n_words: int = 6000, seed: int = 0, console: Console | None = None)
         f"({sum(map(len, words.train)):,} letters); {len(words.test):,} others are kept unseen."
     )
     start = time.perf_counter()
-    model = seqboost.TreeCRF(window=5, verbose=1, random_state=seed).fit(words.train, words.train_breaks)
+    model = seqboost.TreeCRF(window=5, potentials="joint", verbose=1, random_state=seed)
+    model.fit(words.train, words.train_breaks)
     seconds = time.perf_counter() - start
 
     predicted = model.predict(words.test)

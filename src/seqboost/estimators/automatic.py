@@ -27,7 +27,7 @@ from seqboost.estimators.seen import uses_seen
 from seqboost.features import MAX_DENSE_CATEGORIES, SPARSE_KEY
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["AUTOMATIC", "automatic_window", "kept", "resolved"]
+__all__ = ["AUTOMATIC", "automatic_window", "kept", "resolved", "wider_window"]
 
 AUTOMATIC = ("window", "trees", "init")
 
@@ -58,11 +58,34 @@ def automatic_window(window: Any, batch: SequenceBatch) -> Any:
     return _window({}, batch, 0) if _is_auto(window) else window
 
 
+def wider_window(window: Any, batch: SequenceBatch) -> Any:
+    """Return a window that ``"auto"`` came to, with twice as many neighbours; None if it has none or enough of them.
+
+    Examples
+    --------
+    >>> from seqboost.sequences import as_batch
+    >>> batch = as_batch([np.zeros((30, 32))])
+    >>> automatic_window("auto", batch), wider_window(1, batch), wider_window(6, batch)
+    (1, 2, None)
+    """
+    side = window["*"] if isinstance(window, dict) else window
+    wider = min(2 * side, WIDEST, _longest(batch) - 1)
+    return _around(wider, batch) if wider > side else None
+
+
 def _window(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> Any:
-    n_columns, longest = len(batch.schema.columns), int(np.diff(batch.offsets).max())
+    n_columns = len(batch.schema.columns)
     if n_columns == 0 or len(batch.categories) > MOST_SYMBOLS:
         return 0
-    side = min(max(round((WINDOW_FEATURES / n_columns - 1) / 2), 0), WIDEST, longest - 1)
+    return _around(min(max(round((WINDOW_FEATURES / n_columns - 1) / 2), 0), WIDEST, _longest(batch) - 1), batch)
+
+
+def _longest(batch: SequenceBatch) -> int:
+    return int(np.diff(batch.offsets).max())
+
+
+def _around(side: int, batch: SequenceBatch) -> Any:
+    """Return a window of dense columns; sparse ones are taken where they are."""
     return side if batch.sparse is None else {"*": side, SPARSE_KEY: 0}
 
 

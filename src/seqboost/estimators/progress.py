@@ -16,18 +16,20 @@ NOTICE = "seqboost: compiling its kernels for this machine; this happens once an
 
 
 @contextmanager
-def progress_bar(max_iter: int, verbose: int) -> Iterator[list[Callback]]:
+def progress_bar(max_iter: int, verbose: int, title: str = "") -> Iterator[list[Callback]]:
     """Give the callbacks that show progress: none for ``verbose=0``, a bar for 1, a line per round for 2 or more."""
     if verbose == 0:
         yield []
     elif verbose > 1:
+        if title:
+            print(title, file=sys.stderr)
         yield [lambda progress: print(describe(progress), file=sys.stderr)]
     else:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
         columns = (
-            TextColumn("boosting"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
+            TextColumn(title or "boosting"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
             TimeRemainingColumn(compact=True),
         )  # fmt: skip
         from rich.console import Console

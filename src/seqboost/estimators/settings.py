@@ -44,3 +44,8 @@ class Trained:
     best_iteration: int
     linear_fit: LinearFit | None = None
     refitted: bool = False
+
+    @property
+    def best_score(self) -> float:
+        """Log-likelihood per position of the kept rounds: of validation sequences, or else of training sequences."""
+        return (self.history.validation_score or self.history.train_score)[self.best_iteration]

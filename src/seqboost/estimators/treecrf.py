@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, w
 from seqboost.estimators.seen import check_contexts
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train, train_again
+from seqboost.estimators.trials import Heard, best_of_trials, left_to_trials
 from seqboost.exceptions import ParameterError
 from seqboost.model import FrozenModel
 from seqboost.sequences import SequenceBatch, class_weights
@@ -91,6 +93,11 @@ RULES = {
 }
 
 
+def _lasting_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
+    """Return those that may have to stop training at any time and say so; the others see one training alone."""
+    return [callback for callback in callbacks if getattr(callback, "asked_in_refit", False)]
+
+
 class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     """Label every element of sequences with boosted trees inside a conditional random field.
 
@@ -130,7 +137,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Which positions around t a tree may look at: ``w`` means −w … w, ``(l, r)`` means −l … r, a list holds the
         offsets themselves, and a dict has one of these for each column (``"*"`` for all others). Auto: as many on each
         side as make about 100 features of the columns, at most 6; none for sparse columns, nor where there are more
-        than three columns of categories.
+        than three columns of categories. Twice as many, up to 6, are tried where ``potentials`` are.
     missing : str or dict, default="direction"
         What is done about missing values (NaN, None): "direction" (each split learns the side they take),
         "instance_weighting" (they take both sides, in the proportion of the others), "surrogate" (other features tell
@@ -150,7 +157,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     potentials : {"auto", "joint", "factored"}, default="auto"
         Joint: trees see the labels before. Factored: trees see the window only and a table holds the scores of
         transitions; needs a fraction of memory and time when there are many labels. Auto: joint for up to 10 labels if
-        half of the available memory is enough for it, factored otherwise.
+        half of the available memory is enough for it, factored otherwise. Instead of joint ones factored potentials are
+        tried as well and kept if the sequences held out for early stopping are more probable so; not with validation
+        data of your own, fewer than 500 held-out positions, more than 150,000 others, or ``init="linear"``. Whoever
+        names ``potentials`` and ``window`` saves the time of this.
     trees : {"auto", "per_label", "shared"}, default="auto"
         What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
         whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, and
@@ -387,7 +397,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             The same, as other boosting libraries have it.
         callbacks : sequence of callables, optional
             Called after every round with a :class:`~seqboost.Progress`; a true answer stops training. Some are in
-            :mod:`seqboost.callbacks`.
+            :mod:`seqboost.callbacks`. If "auto" values are tried (``potentials``) and one is better than what came
+            first, it is trained again for the callbacks to see, from round 1 on.
 
         Returns
         -------
@@ -406,6 +417,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
             training = (self._known if is_warm else self._learned)(X, y, sample_weight)
+            asked = parameters
             if not is_warm:
                 parameters = resolved(parameters, training.batch, len(self.classes_))
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
@@ -416,17 +428,19 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 check_still_held_out(self._trained.refitted)
             default = Stopping(self.n_iter_no_change, self.tol) if self.early_stopping is not False else None
             stopping = stopping_rule(callbacks, validation is not None, default)
+            heard = Heard([*callbacks, *hooks])
             with compile_notice(self.verbose), progress_bar(parameters["max_iter"], self.verbose) as bars:
                 settings = Settings(
                     parameters, self.classes_, weights_of_classes, self._n_threads, self._seed, stopping,
-                    [*bars, *callbacks, *hooks],
+                    [*bars, heard],
                 )  # fmt: skip
                 trained = train(watched, validation, settings, self._trained if is_warm else None)
+            if validation is not None and watched is not training and not (is_warm or heard.stopped):
+                names = left_to_trials(asked, settings, watched, validation)
+                trained, settings = self._after_trials(trained, watched, validation, settings, names, callbacks)
             if self._refits(training, held_out=watched is not training):
-                # A callback that may have to stop training at any time says so; stopped here, the first model is kept.
-                lasting = [callback for callback in callbacks if getattr(callback, "asked_in_refit", False)]
                 with progress_bar(trained.best_iteration, self.verbose) as bars:
-                    trained = train_again(trained, training, settings, [*bars, *lasting])
+                    trained = train_again(trained, training, settings, [*bars, *_lasting_callbacks(callbacks)])
             self._set_trained(trained)
             if trained.best_iteration == 0 and self.init_ == "labels":
                 warnings.warn(NO_ROUNDS.format(type(self).__name__), stacklevel=2)
@@ -439,6 +453,28 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         rules = {name: rule for name, rule in RULES.items() if name in parameters}
         check_parameters(type(self).__name__, parameters, rules)
         return parameters
+
+    def _after_trials(
+        self,
+        trained: Trained,
+        watched: Labelled,
+        held_out: Labelled,
+        settings: Settings,
+        names: list[str],
+        callbacks: Sequence[Callback],
+    ) -> tuple[Trained, Settings]:
+        """Return what is better on the held-out sequences: what was trained by the rules, or with a change to them.
+
+        Callbacks see the training that is kept: one that was tried is run again for them.
+        """
+        lasting = _lasting_callbacks(callbacks)
+        stop = Heard(lasting)
+        best, settings = best_of_trials(trained, watched, held_out, settings, names, stop, self.verbose)
+        self._lasting["window"] = settings["window"]
+        if best is not trained and len(callbacks) > len(lasting) and not stop.stopped:
+            with progress_bar(settings["max_iter"], self.verbose) as bars:
+                best = train(watched, held_out, replace(settings, callbacks=[*bars, *callbacks]))
+        return best, settings
 
     def _refits(self, training: Labelled, *, held_out: bool) -> bool:
         """Tell whether to train again on all sequences."""
@@ -475,7 +511,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.history_ = history
         self.n_iter_ = len(history["train_score"]) - 1
         self.best_iteration_ = trained.best_iteration
-        self.best_score_ = history.get("validation_score", history["train_score"])[trained.best_iteration]
+        self.best_score_ = trained.best_score
         self.evals_result_ = evaluations(history)
         model = trained.model
         self.potentials_ = "joint" if model.forest.order == model.order else "factored"

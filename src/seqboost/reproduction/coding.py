@@ -70,7 +70,7 @@ def _cycle_cells(quick: bool) -> list[Cell]:
 def _cycle(cell: Cell, quick: bool) -> Outcome:
     X, y = make_cycle(n_sequences=80 if quick else 150, spacing=5, random_state=0)
     X_test, y_test = make_cycle(n_sequences=100, spacing=5, random_state=1)
-    base = TreeCRF(window=0, random_state=0, max_iter=100, min_samples_leaf=5)
+    base = TreeCRF(window=0, potentials="joint", random_state=0, max_iter=100, min_samples_leaf=5)
     history = CYCLE[cell["method"]]
     model: Any = base if history is None else OutputCoding(base, code="one_vs_rest", cascade=history)
     right = share(bits(model.fit(X, y).predict(X_test), y_test))

@@ -37,7 +37,7 @@ def _memm(order: int, bag_size: int | None = None, **settings: Any) -> FutureFea
 
 
 def _crf(order: int) -> TreeCRF:
-    return TreeCRF(order=order, window=0, random_state=0, refit=False, validation_fraction=0.2)
+    return TreeCRF(order=order, window=0, potentials="joint", random_state=0, refit=False, validation_fraction=0.2)
 
 
 def _bits(kind: str, quick: bool) -> tuple[FutureBits, FutureBits, FutureBits]:
