@@ -7,13 +7,17 @@ from contextlib import redirect_stderr
 
 import numpy as np
 import pytest
+from sklearn.utils import check_random_state
 from treecrf_data import all_equal
 
 import seqboost
 from seqboost import MEMM, TreeCRF
 from seqboost.callbacks import early_stopping, record_evaluation
 from seqboost.estimators import trials
+from seqboost.estimators.holdout import hold_out, hold_out_blocks
+from seqboost.estimators.labelled import Labelled
 from seqboost.exceptions import MemoryLimitError
+from seqboost.sequences import as_batch
 
 COMMON = {"max_iter": 40, "n_iter_no_change": 5, "max_leaf_nodes": 8, "random_state": 0, "learning_rate": 0.5}
 
@@ -43,7 +47,8 @@ def far(seed=0, n=40, length=30, n_columns=32):
 
 @pytest.fixture(autouse=True)
 def few_positions_suffice(monkeypatch):
-    monkeypatch.setattr(trials, "JUDGING_POSITIONS", 100)
+    monkeypatch.setattr(trials, "FEWEST_JUDGING", 100)
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", 1)
 
 
 @pytest.fixture
@@ -118,6 +123,46 @@ def test_only_held_out_sequences_of_a_fit_decide(tried, monkeypatch):
     monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
     TreeCRF(**COMMON).fit(X, y)
     assert tried == []
+
+
+def lead_of(change, X, y, part):
+    """Return by how much held-out sequences of a part are more probable with a change, the slow way."""
+    kept, held = hold_out(len(X), 0.1, int(check_random_state(0).randint(2**31)), part)
+    given = [X[i] for i in kept], [y[i] for i in kept]
+    judging = {"X_val": [X[i] for i in held], "y_val": [y[i] for i in held]}
+    rules = {**COMMON, "potentials": "joint", "window": 6}
+    scores = [TreeCRF(**{**rules, **changed}).fit(*given, **judging).best_score_ for changed in (change, {})]
+    return (scores[0] - scores[1]) * sum(map(len, judging["y_val"]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_sequences_judge_part_by_part(monkeypatch, tried, seed):
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", 300)  # 120 are held out in each part
+    X, y = labelled(seed, depends=False)
+    leads = [lead_of({"potentials": "factored"}, X, y, part) for part in range(3)]
+    total = np.cumsum(leads)
+    auto = TreeCRF(**COMMON).fit(X, y)
+    assert auto.potentials_ == ("factored" if (total[1:] > 0).all() else "joint")
+    n_parts = 2 if total[1] <= 0 else 3
+    assert len(tried) == 2 * n_parts - 1  # the first training was there already
+    given = TreeCRF(**COMMON, potentials=auto.potentials_).fit(X, y)
+    assert all_equal(auto.predict_proba(X), given.predict_proba(X))
+
+
+def test_a_challenger_that_is_behind_after_two_parts_is_out(monkeypatch, tried):
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", 10_000)
+    X, y = labelled(depends=True)
+    assert TreeCRF(**COMMON).fit(X, y).potentials_ == "joint"
+    assert tried == [("factored", 6), ("factored", 6), ("auto", 6)]
+
+
+def test_parts_hold_out_other_sequences():
+    parts = [hold_out(30, 0.1, 5, part) for part in range(10)]
+    assert sorted(np.concatenate([held for _, held in parts])) == list(range(30))
+    assert all(sorted([*kept, *held]) == list(range(30)) for kept, held in parts)
+    one = Labelled(as_batch([np.arange(3000.0)[:, None]]), np.zeros(3000, np.int32), np.ones(1))
+    blocks = [hold_out_blocks(one, 0.1, 0, part)[1].batch.numeric[:, 0] for part in range(10)]
+    assert sorted(np.concatenate(blocks)) == list(range(3000))
 
 
 def test_a_trial_that_does_not_fit_into_memory_is_left_out(monkeypatch):

@@ -11,7 +11,8 @@
     From a linear chain if there are hundreds of sparse columns or of categories (words), which add up where a tree must
     choose among them; from the labels alone otherwise.
 
-The choices were made by cross-validation on the training parts of all sets: ``benchmarks/defaults.py``.
+These rules were chosen by cross-validation on the training parts of all sets: ``benchmarks/defaults.py``. Where none of
+them is right everywhere, held-out sequences decide (:mod:`seqboost.estimators.trials`).
 """
 
 from __future__ import annotations

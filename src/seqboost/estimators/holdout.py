@@ -24,10 +24,13 @@ ENOUGH_SEQUENCES = 20
 SHORTEST_BLOCK = 100
 
 
-def hold_out(n_sequences: int, fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide whole sequences at random; return the training and the held-out ones, both in order."""
+def hold_out(n_sequences: int, fraction: float, seed: int, part: int = 0) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide whole sequences at random; return the training and the held-out ones, both in order.
+
+    Parts with other numbers hold out other sequences, as long as there are any.
+    """
     n_held = min(max(1, math.ceil(fraction * n_sequences)), n_sequences - 1)
-    shuffled = np.random.default_rng(seed).permutation(n_sequences)
+    shuffled = np.roll(np.random.default_rng(seed).permutation(n_sequences), -part * n_held)
     return np.sort(shuffled[n_held:]), np.sort(shuffled[:n_held])
 
 
@@ -46,7 +49,7 @@ def has_blocks(offsets: NDArray[np.int64]) -> bool:
     return bool(offsets[-1] >= ENOUGH_SEQUENCES * SHORTEST_BLOCK)
 
 
-def hold_out_blocks(labelled: Labelled, fraction: float, seed: int) -> tuple[Labelled, Labelled]:
+def hold_out_blocks(labelled: Labelled, fraction: float, seed: int, part: int = 0) -> tuple[Labelled, Labelled]:
     """Hold out blocks of sequences; what lies between two of them stays one piece.
 
     Examples
@@ -58,7 +61,7 @@ def hold_out_blocks(labelled: Labelled, fraction: float, seed: int) -> tuple[Lab
     (array([ 400, 1400]), array([100, 100]))
     """
     offsets = _block_offsets(labelled.batch.offsets)
-    kept, held = hold_out(len(offsets) - 1, fraction, seed)
+    kept, held = hold_out(len(offsets) - 1, fraction, seed, part)
     is_kept = np.zeros(len(offsets), dtype=bool)
     is_kept[kept] = True
     begins = np.isin(offsets, labelled.batch.offsets)  # of a sequence, or the end

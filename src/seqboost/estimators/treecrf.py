@@ -423,7 +423,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
                 self._lasting = {name: parameters[name] for name in LASTING}
             weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
-            watched, validation = self._divided(training, X_val, y_val, sample_weight_val, self._seed)
+            watched, validation = self._divided(training, X_val, y_val, sample_weight_val)
             if is_warm and watched is not training:
                 check_still_held_out(self._trained.refitted)
             default = Stopping(self.n_iter_no_change, self.tol) if self.early_stopping is not False else None
@@ -437,7 +437,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 trained = train(watched, validation, settings, self._trained if is_warm else None)
             if validation is not None and watched is not training and not (is_warm or heard.stopped):
                 names = left_to_trials(asked, settings, watched, validation)
-                trained, settings = self._after_trials(trained, watched, validation, settings, names, callbacks)
+                trained, settings = self._after_trials(trained, training, settings, names, callbacks)
             if self._refits(training, held_out=watched is not training):
                 with progress_bar(trained.best_iteration, self.verbose) as bars:
                     trained = train_again(trained, training, settings, [*bars, *_lasting_callbacks(callbacks)])
@@ -457,23 +457,24 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     def _after_trials(
         self,
         trained: Trained,
-        watched: Labelled,
-        held_out: Labelled,
+        training: Labelled,
         settings: Settings,
         names: list[str],
         callbacks: Sequence[Callback],
     ) -> tuple[Trained, Settings]:
-        """Return what is better on the held-out sequences: what was trained by the rules, or with a change to them.
+        """Return what is better on held-out sequences: what was trained by the rules, or with a change to them.
 
         Callbacks see the training that is kept: one that was tried is run again for them.
         """
         lasting = _lasting_callbacks(callbacks)
         stop = Heard(lasting)
-        best, settings = best_of_trials(trained, watched, held_out, settings, names, stop, self.verbose)
+        best, settings = best_of_trials(
+            trained, lambda part: self._held_out(training, part), settings, names, stop, self.verbose
+        )
         self._lasting["window"] = settings["window"]
         if best is not trained and len(callbacks) > len(lasting) and not stop.stopped:
             with progress_bar(settings["max_iter"], self.verbose) as bars:
-                best = train(watched, held_out, replace(settings, callbacks=[*bars, *callbacks]))
+                best = train(*self._held_out(training, 0), replace(settings, callbacks=[*bars, *callbacks]))
         return best, settings
 
     def _refits(self, training: Labelled, *, held_out: bool) -> bool:
@@ -482,27 +483,33 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         return held_out and (self.refit is True or few)
 
     def _divided(
-        self, training: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any, seed: int
+        self, training: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any
     ) -> tuple[Labelled, Labelled | None]:
         """Return training and validation sequences: those given, or some held out, or none."""
         if X_val is not None:
             with where("In the validation data"):
                 return training, self._known(X_val, y_val, sample_weight_val, "y_val")
-        n_sequences = training.batch.n_sequences
-        # A block that begins inside a span would break the rules of a scheme.
-        can_cut = isinstance(self.transitions, str) and self.transitions == "any" and has_blocks(training.batch.offsets)
-        if self.early_stopping is False or (
-            self.early_stopping == "auto" and n_sequences < ENOUGH_SEQUENCES and not can_cut
-        ):
+        n_sequences, auto = training.batch.n_sequences, self.early_stopping == "auto"
+        if self.early_stopping is False or (auto and n_sequences < ENOUGH_SEQUENCES and not self._can_cut(training)):
             return training, None
-        if can_cut and n_sequences < (ENOUGH_SEQUENCES if self.early_stopping == "auto" else 2):
-            return hold_out_blocks(training, self.validation_fraction, seed)
+        return self._held_out(training, 0)
+
+    def _can_cut(self, training: Labelled) -> bool:
+        """Tell whether blocks can be held out: one that begins inside a span would break the rules of a scheme."""
+        any_allowed = isinstance(self.transitions, str) and self.transitions == "any"
+        return any_allowed and has_blocks(training.batch.offsets)
+
+    def _held_out(self, training: Labelled, part: int) -> tuple[Labelled, Labelled]:
+        """Return training sequences and some that are held out of them, other ones in each part."""
+        n_sequences = training.batch.n_sequences
+        if n_sequences < (ENOUGH_SEQUENCES if self.early_stopping == "auto" else 2) and self._can_cut(training):
+            return hold_out_blocks(training, self.validation_fraction, self._seed, part)
         if n_sequences < 2:
             raise ParameterError(
                 "early_stopping=True needs sequences to hold out, but X has only one, which cannot be cut (it is "
                 "short, or `transitions` has rules for its ends); give X_val and y_val, or set early_stopping=False"
             )
-        kept, held = hold_out(n_sequences, self.validation_fraction, seed)
+        kept, held = hold_out(n_sequences, self.validation_fraction, self._seed, part)
         return training.take(kept), training.take(held)
 
     def _set_trained(self, trained: Trained) -> None:
