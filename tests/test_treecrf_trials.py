@@ -48,7 +48,7 @@ def far(seed=0, n=40, length=30, n_columns=32):
 @pytest.fixture(autouse=True)
 def few_positions_suffice(monkeypatch):
     monkeypatch.setattr(trials, "FEWEST_JUDGING", 100)
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", 1)
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (1, 1))
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def lead_of(change, X, y, part):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_few_sequences_judge_part_by_part(monkeypatch, tried, seed):
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", 300)  # 120 are held out in each part
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 300))  # 120 are held out in each part
     X, y = labelled(seed, depends=False)
     leads = [lead_of({"potentials": "factored"}, X, y, part) for part in range(3)]
     total = np.cumsum(leads)
@@ -150,7 +150,7 @@ def test_few_sequences_judge_part_by_part(monkeypatch, tried, seed):
 
 
 def test_a_challenger_that_is_behind_after_two_parts_is_out(monkeypatch, tried):
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", 10_000)
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
     X, y = labelled(depends=True)
     assert TreeCRF(**COMMON).fit(X, y).potentials_ == "joint"
     assert tried == [("factored", 6), ("factored", 6), ("auto", 6)]

@@ -9,16 +9,20 @@ In a picture::
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.estimators.labelled import Labelled
 
-__all__ = ["ENOUGH_SEQUENCES", "SHORTEST_BLOCK", "has_blocks", "hold_out", "hold_out_blocks"]
+__all__ = ["ENOUGH_SEQUENCES", "SHORTEST_BLOCK", "Divisions", "has_blocks", "hold_out", "hold_out_blocks"]
 
 ENOUGH_SEQUENCES = 20
 """With so many sequences, some of them are held out; with fewer, blocks of long ones."""
+
+JUDGING_SEQUENCES = 4
+"""With so many sequences, whole ones judge between models even if blocks stop their training."""
 
 # Neighbours of a held-out block are much like its ends; a block must be longer than that to say something new.
 SHORTEST_BLOCK = 100
@@ -70,3 +74,34 @@ def hold_out_blocks(labelled: Labelled, fraction: float, seed: int, part: int = 
     pieces = labelled.cut(offsets[edge])
     is_training = is_kept[edge][:-1]
     return pieces.take(np.flatnonzero(is_training)), pieces.take(np.flatnonzero(~is_training))
+
+
+@dataclass(frozen=True, eq=False)
+class Divisions:
+    """Ways to hold out a part of the sequences: number 0 is for early stopping, others hold out other sequences.
+
+    A block is much like the rest of its sequence: it can tell when to stop, but not what suits other sequences.
+    Therefore numbers from 1 on hold out whole sequences if there are a few, and only they should judge between models.
+    """
+
+    labelled: Labelled
+    fraction: float
+    seed: int
+    by_blocks: bool
+
+    def __call__(self, number: int) -> tuple[Labelled, Labelled]:
+        """Return what is trained on and what is held out."""
+        if self.by_blocks and (number == 0 or self.first_judging == 0):
+            return hold_out_blocks(self.labelled, self.fraction, self.seed, number)
+        kept, held = hold_out(self.labelled.batch.n_sequences, self.fraction, self.seed, number)
+        return self.labelled.take(kept), self.labelled.take(held)
+
+    @property
+    def n_parts(self) -> int:
+        """How many divisions hold out sequences that none before them does."""
+        return max(1, math.floor(1 / self.fraction))
+
+    @property
+    def first_judging(self) -> int:
+        """The first number that may judge."""
+        return int(self.by_blocks and self.labelled.batch.n_sequences >= JUDGING_SEQUENCES)

@@ -17,7 +17,7 @@ from seqboost.boosting.callbacks import evaluations
 from seqboost.chain import Potentials, SeenPotentials
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.automatic import AUTOMATIC, kept, resolved
-from seqboost.estimators.holdout import ENOUGH_SEQUENCES, has_blocks, hold_out, hold_out_blocks
+from seqboost.estimators.holdout import ENOUGH_SEQUENCES, Divisions, has_blocks
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.methods import check_refit, check_sampling, check_still_held_out, sampling_rule
 from seqboost.estimators.parameters import (
@@ -423,8 +423,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
                 self._lasting = {name: parameters[name] for name in LASTING}
             weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
-            watched, validation = self._divided(training, X_val, y_val, sample_weight_val)
-            if is_warm and watched is not training:
+            divisions = self._divisions(training) if X_val is None else None
+            watched, validation = (training, None) if divisions is None else divisions(0)
+            if X_val is not None:
+                with where("In the validation data"):
+                    validation = self._known(X_val, y_val, sample_weight_val, "y_val")
+            if is_warm and divisions is not None:
                 check_still_held_out(self._trained.refitted)
             default = Stopping(self.n_iter_no_change, self.tol) if self.early_stopping is not False else None
             stopping = stopping_rule(callbacks, validation is not None, default)
@@ -435,10 +439,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                     [*bars, heard],
                 )  # fmt: skip
                 trained = train(watched, validation, settings, self._trained if is_warm else None)
-            if validation is not None and watched is not training and not (is_warm or heard.stopped):
-                names = left_to_trials(asked, settings, watched, validation)
-                trained, settings = self._after_trials(trained, training, settings, names, callbacks)
-            if self._refits(training, held_out=watched is not training):
+            if divisions is not None and not (is_warm or heard.stopped):
+                names = left_to_trials(asked, settings, divisions)
+                trained, settings = self._after_trials(trained, divisions, settings, names, callbacks)
+            if self._refits(training, held_out=divisions is not None):
                 with progress_bar(trained.best_iteration, self.verbose) as bars:
                     trained = train_again(trained, training, settings, [*bars, *_lasting_callbacks(callbacks)])
             self._set_trained(trained)
@@ -457,7 +461,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     def _after_trials(
         self,
         trained: Trained,
-        training: Labelled,
+        divisions: Divisions,
         settings: Settings,
         names: list[str],
         callbacks: Sequence[Callback],
@@ -468,13 +472,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         """
         lasting = _lasting_callbacks(callbacks)
         stop = Heard(lasting)
-        best, settings = best_of_trials(
-            trained, lambda part: self._held_out(training, part), settings, names, stop, self.verbose
-        )
+        best, settings = best_of_trials(trained, divisions, settings, names, stop, self.verbose)
         self._lasting["window"] = settings["window"]
         if best is not trained and len(callbacks) > len(lasting) and not stop.stopped:
             with progress_bar(settings["max_iter"], self.verbose) as bars:
-                best = train(*self._held_out(training, 0), replace(settings, callbacks=[*bars, *callbacks]))
+                best = train(*divisions(0), replace(settings, callbacks=[*bars, *callbacks]))
         return best, settings
 
     def _refits(self, training: Labelled, *, held_out: bool) -> bool:
@@ -482,35 +484,22 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         few = self.refit == "auto" and not self.warm_start and training.batch.n_rows <= REFIT_POSITIONS
         return held_out and (self.refit is True or few)
 
-    def _divided(
-        self, training: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any
-    ) -> tuple[Labelled, Labelled | None]:
-        """Return training and validation sequences: those given, or some held out, or none."""
-        if X_val is not None:
-            with where("In the validation data"):
-                return training, self._known(X_val, y_val, sample_weight_val, "y_val")
-        n_sequences, auto = training.batch.n_sequences, self.early_stopping == "auto"
-        if self.early_stopping is False or (auto and n_sequences < ENOUGH_SEQUENCES and not self._can_cut(training)):
-            return training, None
-        return self._held_out(training, 0)
-
-    def _can_cut(self, training: Labelled) -> bool:
-        """Tell whether blocks can be held out: one that begins inside a span would break the rules of a scheme."""
-        any_allowed = isinstance(self.transitions, str) and self.transitions == "any"
-        return any_allowed and has_blocks(training.batch.offsets)
-
-    def _held_out(self, training: Labelled, part: int) -> tuple[Labelled, Labelled]:
-        """Return training sequences and some that are held out of them, other ones in each part."""
+    def _divisions(self, training: Labelled) -> Divisions | None:
+        """Return ways to hold out sequences, or None if none are to be held out."""
+        if self.early_stopping is False:
+            return None
         n_sequences = training.batch.n_sequences
-        if n_sequences < (ENOUGH_SEQUENCES if self.early_stopping == "auto" else 2) and self._can_cut(training):
-            return hold_out_blocks(training, self.validation_fraction, self._seed, part)
-        if n_sequences < 2:
+        # A block that begins inside a span would break the rules of a scheme.
+        can_cut = isinstance(self.transitions, str) and self.transitions == "any" and has_blocks(training.batch.offsets)
+        if self.early_stopping == "auto" and n_sequences < ENOUGH_SEQUENCES and not can_cut:
+            return None
+        by_blocks = can_cut and n_sequences < (ENOUGH_SEQUENCES if self.early_stopping == "auto" else 2)
+        if n_sequences < 2 and not by_blocks:
             raise ParameterError(
                 "early_stopping=True needs sequences to hold out, but X has only one, which cannot be cut (it is "
                 "short, or `transitions` has rules for its ends); give X_val and y_val, or set early_stopping=False"
             )
-        kept, held = hold_out(n_sequences, self.validation_fraction, self._seed, part)
-        return training.take(kept), training.take(held)
+        return Divisions(training, self.validation_fraction, self._seed, by_blocks)
 
     def _set_trained(self, trained: Trained) -> None:
         history = trained.history.to_dict()
