@@ -2,9 +2,10 @@
 
 python benchmarks/trials.py [--only S1,protein] [--draws 4]
 
-``kept``: the change is better on the held-out sequences, so TreeCRF() would keep it. What cross-validation on all
-training sequences says of the same changes is in results/defaults.md. Sets, and how many of their sequences, are those
-of defaults.py; S3 as a whole is too large for trials.
+``kept``: the change is better on the sequences (or blocks) held out in one draw. TreeCRF() judges by several, and by
+whole sequences if there are at least four, until these hold 4,000 labels. What cross-validation on all training
+sequences says of the same changes is in results/defaults.md. Sets, and how many of their sequences, are those of
+defaults.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 
 import numpy as np
 import pytest
@@ -11,27 +11,31 @@ from sklearn.utils import check_random_state
 from treecrf_data import all_equal
 
 import seqboost
-from seqboost import MEMM, TreeCRF
-from seqboost.callbacks import early_stopping, record_evaluation
+from seqboost import MEMM, OutputCoding, TreeCRF
+from seqboost.callbacks import early_stopping, log_evaluation, record_evaluation
 from seqboost.estimators import trials
-from seqboost.estimators.holdout import hold_out, hold_out_blocks
+from seqboost.estimators.automatic import automatic_window, wider_window
+from seqboost.estimators.holdout import Divisions, hold_out, hold_out_blocks
 from seqboost.estimators.labelled import Labelled
+from seqboost.estimators.memory import FitMemory
 from seqboost.exceptions import MemoryLimitError
+from seqboost.features import SPARSE_KEY
 from seqboost.sequences import as_batch
 
+SEED = int(check_random_state(0).randint(2**31))  # what random_state=0 comes to
 COMMON = {"max_iter": 40, "n_iter_no_change": 5, "max_leaf_nodes": 8, "random_state": 0, "learning_rate": 0.5}
 
 
 def labelled(seed=0, n=60, length=20, n_columns=2, *, depends):
     """Sequences whose labels repeat the one before where a column says so (``depends``), or come from columns alone."""
     rng = np.random.default_rng(seed)
-    X = [rng.normal(size=(length, n_columns)) for _ in range(n)]
+    X = [rng.normal(size=(rng.integers(length // 2, 3 * length // 2 + 1), n_columns)) for _ in range(n)]
     y = []
     for x in X:
         labels = (x[:, 0] > 0).astype(int) + (x[:, 1] > 1)
-        noisy = rng.random(length) < 0.2
+        noisy = rng.random(len(x)) < 0.2
         labels[noisy] = rng.integers(3, size=noisy.sum())
-        for t in range(1, length if depends else 1):
+        for t in range(1, len(x) if depends else 1):
             if x[t, 1] > 0:
                 labels[t] = (labels[t - 1] + 1) % 3
         y.append(labels)
@@ -47,7 +51,7 @@ def far(seed=0, n=40, length=30, n_columns=32):
 
 @pytest.fixture(autouse=True)
 def few_positions_suffice(monkeypatch):
-    monkeypatch.setattr(trials, "FEWEST_JUDGING", 100)
+    monkeypatch.setattr(trials, "FEWEST_JUDGING", 80)
     monkeypatch.setattr(trials, "ENOUGH_JUDGING", (1, 1))
 
 
@@ -82,7 +86,7 @@ def test_the_more_probable_potentials_are_kept(labeller, depends, best):
 def test_a_wider_window_is_kept_if_it_tells_more(tried):
     X, y = far()
     auto = TreeCRF(**COMMON).fit(X, y)
-    assert tried == [("factored", 1), (auto.potentials_.replace("joint", "auto"), 2)]
+    assert tried == [("factored", 1), (auto.potentials_, 2)]
     assert auto.window_ == 2
     given = TreeCRF(**COMMON, window=2, potentials=auto.potentials_).fit(X, y)
     assert all_equal(auto.predict_proba(X), given.predict_proba(X))
@@ -107,6 +111,10 @@ def test_a_wider_window_that_tells_nothing_is_not_kept():
         ({"early_stopping": False}, []),
         ({"init": "linear"}, []),
         ({"order": 2, "contexts": "seen"}, []),
+        ({"beam": 2}, []),
+        ({"objective": "pseudo_likelihood"}, []),
+        ({"pseudo_likelihood_rounds": 3}, []),
+        ({"pseudo_likelihood_rounds": 1}, [("factored", 6)]),
         ({}, [("factored", 6)]),
     ],
 )
@@ -127,7 +135,7 @@ def test_only_held_out_sequences_of_a_fit_decide(tried, monkeypatch):
 
 def lead_of(change, X, y, part):
     """Return by how much held-out sequences of a part are more probable with a change, the slow way."""
-    kept, held = hold_out(len(X), 0.1, int(check_random_state(0).randint(2**31)), part)
+    kept, held = hold_out(len(X), 0.1, SEED, part)
     given = [X[i] for i in kept], [y[i] for i in kept]
     judging = {"X_val": [X[i] for i in held], "y_val": [y[i] for i in held]}
     rules = {**COMMON, "potentials": "joint", "window": 6}
@@ -153,7 +161,7 @@ def test_a_challenger_that_is_behind_after_two_parts_is_out(monkeypatch, tried):
     monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
     X, y = labelled(depends=True)
     assert TreeCRF(**COMMON).fit(X, y).potentials_ == "joint"
-    assert tried == [("factored", 6), ("factored", 6), ("auto", 6)]
+    assert tried == [("factored", 6), ("factored", 6), ("joint", 6)]
 
 
 def test_parts_hold_out_other_sequences():
@@ -176,58 +184,162 @@ def test_a_trial_that_does_not_fit_into_memory_is_left_out(monkeypatch):
     assert all_equal(auto.predict_proba(X), joint.predict_proba(X))
 
 
-def test_callbacks_see_the_training_that_is_kept():
+def test_callbacks_that_only_read_see_the_training_that_is_kept(capsys):
     X, y = labelled(depends=False)
-    result, seen = {}, []
-    watching = [record_evaluation(result), lambda progress: seen.append(progress.iteration), early_stopping(3)]
+    result = {}
+    watching = [record_evaluation(result), log_evaluation(), early_stopping(3)]
     model = TreeCRF(**COMMON).fit(X, y, callbacks=watching)
     assert model.potentials_ == "factored"
     assert result == model.evals_result_
-    assert seen[-model.n_iter_ :] == list(range(1, model.n_iter_ + 1))
-    assert seen.count(1) == 2  # joint potentials came first
-    assert all_equal(
-        model.predict_proba(X), TreeCRF(**COMMON).fit(X, y, callbacks=[early_stopping(3)]).predict_proba(X)
+    told = capsys.readouterr().out.splitlines()
+    assert told[-1].startswith(
+        f"[{model.n_iter_}/40] validation log-likelihood {result['validation']['log_likelihood'][-1]:.4f}"
     )
+    assert [line.startswith("[1/40]") for line in told].count(True) == 2  # joint potentials came first
+    unwatched = TreeCRF(**COMMON).fit(X, y, callbacks=[early_stopping(3)])
+    assert all_equal(model.predict_proba(X), unwatched.predict_proba(X))
 
 
-def test_a_callback_that_stops_training_ends_it(tried):
+def test_callbacks_of_the_user_see_the_only_training(tried):
     X, y = labelled(depends=False)
+    seen = []
+    model = TreeCRF(**COMMON).fit(X, y, callbacks=[lambda progress: seen.append(progress.iteration)])
+    assert (model.potentials_, seen, tried) == ("joint", list(range(1, model.n_iter_ + 1)), [])
     model = TreeCRF(**COMMON).fit(X, y, callbacks=[lambda progress: progress.iteration == 4])
     assert (model.potentials_, model.n_iter_, tried) == ("joint", 4, [])
 
 
-def test_a_stop_during_a_trial_keeps_what_is_best_so_far():
+def test_callbacks_of_scikit_learn_see_the_only_training(tried):
+    callback = pytest.importorskip("sklearn.callback")
     X, y = labelled(depends=False)
-    by_rules = TreeCRF(**COMMON, potentials="joint", refit=False).fit(X, y)
-
-    class Stop:
-        asked_in_refit = True
-        calls = 0
-
-        def __call__(self, progress):
-            self.calls += 1
-            return self.calls > by_rules.n_iter_
-
-    watched = []
-    model = TreeCRF(**COMMON, refit=False).fit(X, y, callbacks=[Stop(), lambda p: watched.append(p.iteration)])
-    assert model.potentials_ == "joint"
-    assert all_equal(model.predict_proba(X), by_rules.predict_proba(X))
-    assert len(watched) == by_rules.n_iter_
+    with redirect_stdout(io.StringIO()):
+        model = TreeCRF(**COMMON).set_callbacks(callback.ProgressBar()).fit(X, y)
+    assert (model.potentials_, tried) == ("joint", [])
 
 
-def test_warm_starts_and_files_go_on_with_what_was_chosen(tmp_path, tried):
+class StopAfter:
+    """A callback that ends all training after so many rounds, as Ctrl-C does on the command line."""
+
+    asked_in_refit = True
+
+    def __init__(self, n_rounds):
+        self.n_left = n_rounds
+
+    def __call__(self, progress):
+        self.n_left -= 1
+        return self.n_left < 0
+
+
+@pytest.mark.parametrize("n_more", [0, 5, 12, 25, 40, 60, 80, 100, 130])
+def test_a_stop_at_any_time_leaves_a_complete_training(n_more):
+    rng = np.random.default_rng(3)
+    X = [rng.normal(size=(400, 32)) for _ in range(6)]  # blocks stop, whole sequences judge
+    y = [((x[:, 0] > 0) ^ (rng.random(len(x)) < 0.1)).astype(int) for x in X]
+    settings = {**COMMON, "max_iter": 15, "refit": False}
+    by_rules = TreeCRF(**settings, potentials="joint", window=1).fit(X, y)
+    model = TreeCRF(**settings).fit(X, y, callbacks=[StopAfter(by_rules.n_iter_ + n_more)])
+    given = TreeCRF(**settings, potentials=model.potentials_, window=model.window_).fit(X, y)
+    assert model.n_iter_ == given.n_iter_
+    assert all_equal(model.predict_proba(X), given.predict_proba(X))
+    if n_more == 0:
+        assert (model.potentials_, model.window_) == ("joint", 1)
+
+
+def test_warm_starts_go_on_without_trials(tmp_path, tried):
     X, y = far()
-    first = TreeCRF(**{**COMMON, "max_iter": 6}, warm_start=True, potentials="auto").fit(X, y)
-    assert first.window_ == 2
+    first = TreeCRF(**{**COMMON, "max_iter": 3}, warm_start=True).fit(X, y)
+    assert (first.window_, tried) == (1, [])
+    model = TreeCRF(**{**COMMON, "max_iter": 6}, refit=False).fit(X, y)
+    assert model.window_ == 2
     n_tried = len(tried)
-    first.save(tmp_path / "model")
+    model.save(tmp_path / "model")
     loaded = seqboost.load(tmp_path / "model")
-    assert (loaded.window_, loaded.potentials_) == (first.window_, first.potentials_)
-    for model in (first, loaded):
-        model.set_params(max_iter=8).fit(X, y)
-        assert (model.window_, model.potentials_, model.n_iter_) == (2, loaded.potentials_, 8)
-    assert all_equal(first.predict_proba(X), loaded.predict_proba(X))
+    assert (loaded.window_, loaded.potentials_) == (2, model.potentials_)
+    for each in (model, loaded):
+        each.set_params(max_iter=8, warm_start=True).fit(X, y)
+        each.set_params(max_iter=9, potentials=each.potentials_, window=each.window_).fit(X, y)
+        assert (each.window_, each.potentials_, each.n_iter_) == (2, loaded.potentials_, 9)
+    assert all_equal(model.predict_proba(X), loaded.predict_proba(X))
     assert len(tried) == n_tried
+
+
+def test_what_there_is_room_for_is_asked_once(monkeypatch):
+    X, y = labelled(depends=True)
+    answers = iter([True])
+    monkeypatch.setattr(FitMemory, "prefers_joint", lambda memory: next(answers, False))
+    auto = TreeCRF(**COMMON).fit(X, y)
+    assert auto.potentials_ == "joint"
+    assert all_equal(auto.predict_proba(X), TreeCRF(**COMMON, potentials="joint").fit(X, y).predict_proba(X))
+
+
+def test_rounding_does_not_choose():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(20, 2)) for _ in range(60)]
+    with pytest.warns(UserWarning, match="keeps no round"):
+        model = TreeCRF(**COMMON).fit(X, [rng.integers(2, size=20) for _ in X])
+    assert (model.best_iteration_, model.potentials_) == (0, "joint")
+
+
+def test_labels_judge_not_positions(tried):
+    X, y = labelled(depends=False)
+    hidden = [[label if t % 5 == 0 else None for t, label in enumerate(labels)] for labels in y]
+    TreeCRF(**COMMON).fit(X, hidden)
+    assert tried == []
+    light = np.full(len(X), 1e-6)
+    light[hold_out(len(X), 0.1, SEED)[1][0]] = 1.0  # one of the held-out sequences is all that counts
+    TreeCRF(**COMMON).fit(X, y, sample_weight=light)
+    assert tried == []
+    TreeCRF(**COMMON).fit(X, y, sample_weight=np.full(len(X), 1e-6))
+    assert tried == [("factored", 6)]
+
+
+def test_bits_go_by_rules(tried):
+    X, y = labelled(depends=False)
+    bits = OutputCoding(code="one_vs_rest", random_state=0).fit(X, y).estimators_
+    assert tried == []
+    assert {(bit.potentials_, bit.window_) for bit in bits} == {("joint", 6)}
+
+
+def test_wider_windows():
+    dense = as_batch([np.zeros((3, 32)), np.zeros((30, 32))])
+    assert [wider_window(side, dense) for side in (0, 1, 2, 4, 6)] == [None, 2, 4, 6, None]
+    assert wider_window(2, as_batch([np.zeros((4, 32))])) == 3
+    assert wider_window(2, as_batch([np.zeros((3, 32))])) is None
+    mixed = as_batch([[{**dict(enumerate(row)), "words": {"x", "y"}} for row in x] for x in far()[0]])
+    assert automatic_window("auto", mixed) == {"*": 1, SPARSE_KEY: 0}
+    assert wider_window({"*": 1, SPARSE_KEY: 0}, mixed) == {"*": 2, SPARSE_KEY: 0}
+    assert wider_window({"*": 6, SPARSE_KEY: 0}, mixed) is None
+
+
+def test_a_change_that_has_won_stays_in_the_next_trial(tried):
+    X, _ = far(seed=1)
+    noise = np.random.default_rng(2)
+    y = [(x[:, 0] + 2 * noise.normal(size=len(x)) > 0).astype(int) for x in X]
+    model = TreeCRF(**COMMON).fit(X, y)
+    assert model.potentials_ == "factored"
+    assert tried == [("factored", 1), ("factored", 2)]
+
+
+@pytest.mark.parametrize(
+    ("n", "fraction", "numbers"), [(2, 0.1, 2), (3, 0.1, 3), (5, 0.3, 2), (30, 0.1, 4), (30, 0.9, 1)]
+)
+def test_no_sequence_judges_twice(n, fraction, numbers):
+    many = Labelled(as_batch([np.zeros((5, 1))] * n), np.zeros(5 * n, np.int32), np.ones(n))
+    divisions = Divisions(many, fraction, 0, by_blocks=False)
+    judging = divisions.judging(4)
+    assert judging == range(numbers)
+    held = np.concatenate([divisions(number)[1].numbers for number in judging])
+    assert len(held) == len(set(held.tolist()))
+
+
+@pytest.mark.parametrize(("n", "numbers", "held"), [(1, range(4), 400), (3, range(4), 400), (4, range(1, 5), 1000)])
+def test_whole_sequences_judge_where_blocks_stop(n, numbers, held):
+    length = 4001 // n
+    few = Labelled(as_batch([np.zeros((length, 1))] * n), np.zeros(length * n, np.int32), np.ones(n))
+    divisions = Divisions(few, 0.1, 0, by_blocks=True)
+    assert divisions.judging(4) == numbers
+    assert divisions(0)[1].batch.n_rows < 500
+    assert [divisions(number)[1].batch.n_rows // 100 * 100 for number in numbers] == [held] * 4
 
 
 def test_what_is_tried_is_shown():
@@ -236,6 +348,16 @@ def test_what_is_tried_is_shown():
     with redirect_stderr(shown):
         TreeCRF(**COMMON, verbose=2).fit(X, y)
     assert shown.getvalue().splitlines().count("trying factored") == 1
+
+
+def test_a_bar_for_each_trial():
+    X, y = far()
+    mixed = [[dict(enumerate(row)) | {"words": {"a", "b"}} for row in x] for x in X]
+    shown = io.StringIO()
+    with redirect_stderr(shown):
+        TreeCRF(**COMMON, verbose=1).fit(mixed, y)
+    assert "trying factored" in shown.getvalue()
+    assert "trying window 2" in shown.getvalue()
 
 
 def test_threads_do_not_matter():

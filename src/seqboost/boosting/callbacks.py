@@ -1,19 +1,28 @@
 """Callbacks under LightGBM's names, for ``fit(callbacks=[...])``.
 
 None of them keeps anything between rounds: each reads the history that comes with a :class:`Progress`, so one callback
-may serve many fits, also at the same time.
+may serve many fits, also at the same time, and may be told of a training after it has ended.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 from seqboost.boosting.history import Callback, Progress, Stopping
 from seqboost.exceptions import ParameterError
 
-__all__ = ["describe", "early_stopping", "evaluations", "log_evaluation", "record_evaluation"]
+__all__ = [
+    "describe",
+    "early_stopping",
+    "evaluations",
+    "log_evaluation",
+    "only_reads",
+    "record_evaluation",
+    "retell",
+]
 
 
 def early_stopping(stopping_rounds: int, min_delta: float = 0.0) -> Stopping:
@@ -68,7 +77,7 @@ def log_evaluation(period: int = 1) -> Callback:
         if period > 0 and progress.iteration % period == 0:
             print(describe(progress))
 
-    return log
+    return _reading(log)
 
 
 def record_evaluation(eval_result: dict[str, Any]) -> Callback:
@@ -91,7 +100,27 @@ def record_evaluation(eval_result: dict[str, Any]) -> Callback:
         eval_result.clear()
         eval_result.update(evaluations(progress.history))
 
-    return record
+    return _reading(record)
+
+
+def _reading(callback: Callback) -> Callback:
+    """Mark a callback that never stops a training."""
+    callback.only_reads = True  # type: ignore[attr-defined]
+    return callback
+
+
+def only_reads(callback: Callback) -> bool:
+    """Tell whether a callback never stops a training by itself: it may be told of it later."""
+    return isinstance(callback, Stopping) or getattr(callback, "only_reads", False)
+
+
+def retell(history: dict[str, list[float]], max_iter: int, callbacks: Sequence[Callback]) -> None:
+    """Tell callbacks of a training that has ended, round by round."""
+    for iteration in range(1, len(history["train_score"])):
+        until_then = {name: values[: iteration + 1] for name, values in history.items()}
+        record = {name: values[iteration] for name, values in history.items()}
+        for callback in callbacks:
+            callback(Progress(iteration, max_iter, record, until_then))
 
 
 def evaluations(history: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:

@@ -47,7 +47,7 @@ def resolved(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int)
 
 def kept(parameters: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a warm start: "auto" is what it came to in the earlier fit."""
-    return {**parameters, **{name: earlier[name] for name in AUTOMATIC if _is_auto(parameters[name])}}
+    return {**parameters, **{name: earlier[name] for name in (*AUTOMATIC, "potentials") if _is_auto(parameters[name])}}
 
 
 def _is_auto(value: Any) -> bool:

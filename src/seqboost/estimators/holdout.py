@@ -28,12 +28,16 @@ JUDGING_SEQUENCES = 4
 SHORTEST_BLOCK = 100
 
 
+def _n_held(n_sequences: int, fraction: float) -> int:
+    return min(max(1, math.ceil(fraction * n_sequences)), n_sequences - 1)
+
+
 def hold_out(n_sequences: int, fraction: float, seed: int, part: int = 0) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Divide whole sequences at random; return the training and the held-out ones, both in order.
 
     Parts with other numbers hold out other sequences, as long as there are any.
     """
-    n_held = min(max(1, math.ceil(fraction * n_sequences)), n_sequences - 1)
+    n_held = _n_held(n_sequences, fraction)
     shuffled = np.roll(np.random.default_rng(seed).permutation(n_sequences), -part * n_held)
     return np.sort(shuffled[n_held:]), np.sort(shuffled[:n_held])
 
@@ -91,17 +95,18 @@ class Divisions:
 
     def __call__(self, number: int) -> tuple[Labelled, Labelled]:
         """Return what is trained on and what is held out."""
-        if self.by_blocks and (number == 0 or self.first_judging == 0):
+        if self.by_blocks and (number == 0 or not self._judges_are_whole):
             return hold_out_blocks(self.labelled, self.fraction, self.seed, number)
         kept, held = hold_out(self.labelled.batch.n_sequences, self.fraction, self.seed, number)
         return self.labelled.take(kept), self.labelled.take(held)
 
-    @property
-    def n_parts(self) -> int:
-        """How many divisions hold out sequences that none before them does."""
-        return max(1, math.floor(1 / self.fraction))
+    def judging(self, most: int) -> range:
+        """Return the numbers of divisions, at most so many, that may judge; none holds out what another does."""
+        offsets = self.labelled.batch.offsets
+        n_pieces = len(_block_offsets(offsets) if self.by_blocks and not self._judges_are_whole else offsets) - 1
+        first = int(self.by_blocks and self._judges_are_whole)
+        return range(first, first + min(most, n_pieces // _n_held(n_pieces, self.fraction)))
 
     @property
-    def first_judging(self) -> int:
-        """The first number that may judge."""
-        return int(self.by_blocks and self.labelled.batch.n_sequences >= JUDGING_SEQUENCES)
+    def _judges_are_whole(self) -> bool:
+        return not self.by_blocks or self.labelled.batch.n_sequences >= JUDGING_SEQUENCES

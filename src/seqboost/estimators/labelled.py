@@ -51,6 +51,20 @@ class Labelled:
             )
         return self if useful.all() else self.take(np.flatnonzero(useful))
 
+    def n_judging(self) -> tuple[float, float]:
+        """Return the weight of all observed labels, and how many of equal weights would tell as much.
+
+        Examples
+        --------
+        >>> from seqboost.sequences import as_batch
+        >>> labels = np.array([0, 1, -1, 0], dtype=np.int32)
+        >>> Labelled(as_batch([np.zeros((2, 1)), np.zeros((2, 1))]), labels, np.array([2.0, 2.0])).n_judging()
+        (6.0, 3.0)
+        """
+        weights = np.repeat(self.weights, self.batch.lengths)[self.labels >= 0]
+        total = float(weights.sum())
+        return total, total**2 / max(float(np.square(weights).sum()), 1e-300)
+
     def check_observed(self, what: str, cure: str = "use contexts='all'") -> None:
         """Raise InputError at the first unobserved label, for ``what`` cannot do without."""
         hidden = np.flatnonzero(self.labels < 0)

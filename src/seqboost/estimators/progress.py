@@ -29,13 +29,13 @@ def progress_bar(max_iter: int, verbose: int, title: str = "") -> Iterator[list[
         from rich.progress import Progress as RichProgress
 
         columns = (
-            TextColumn(title or "boosting"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
+            TextColumn("{task.fields[title]}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
             TimeRemainingColumn(compact=True),
         )  # fmt: skip
         from rich.console import Console
 
         with RichProgress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("", total=max_iter)
+            task = bar.add_task("", total=max_iter, title=title or "boosting")
 
             def advance(progress: Progress) -> None:
                 bar.update(task, completed=progress.iteration, description=describe(progress).partition("] ")[2])

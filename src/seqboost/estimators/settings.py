@@ -49,3 +49,8 @@ class Trained:
     def best_score(self) -> float:
         """Log-likelihood per position of the kept rounds: of validation sequences, or else of training sequences."""
         return (self.history.validation_score or self.history.train_score)[self.best_iteration]
+
+    @property
+    def potentials(self) -> str:
+        """What ``potentials="auto"`` came to."""
+        return "joint" if self.model.forest.order == self.model.order else "factored"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost.boosting import Callback, History, LinearFit, Stopping
-from seqboost.boosting.callbacks import evaluations
+from seqboost.boosting.callbacks import evaluations, only_reads, retell
 from seqboost.chain import Potentials, SeenPotentials
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.automatic import AUTOMATIC, kept, resolved
@@ -93,11 +93,6 @@ RULES = {
 }
 
 
-def _lasting_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
-    """Return those that may have to stop training at any time and say so; the others see one training alone."""
-    return [callback for callback in callbacks if getattr(callback, "asked_in_refit", False)]
-
-
 class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     """Label every element of sequences with boosted trees inside a conditional random field.
 
@@ -137,7 +132,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Which positions around t a tree may look at: ``w`` means −w … w, ``(l, r)`` means −l … r, a list holds the
         offsets themselves, and a dict has one of these for each column (``"*"`` for all others). Auto: as many on each
         side as make about 100 features of the columns, at most 6; none for sparse columns, nor where there are more
-        than three columns of categories. Twice as many, up to 6, are tried where ``potentials`` are.
+        than three columns of categories. Twice as many, up to 6, are tried as ``potentials`` are.
     missing : str or dict, default="direction"
         What is done about missing values (NaN, None): "direction" (each split learns the side they take),
         "instance_weighting" (they take both sides, in the proportion of the others), "surrogate" (other features tell
@@ -157,10 +152,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     potentials : {"auto", "joint", "factored"}, default="auto"
         Joint: trees see the labels before. Factored: trees see the window only and a table holds the scores of
         transitions; needs a fraction of memory and time when there are many labels. Auto: joint for up to 10 labels if
-        half of the available memory is enough for it, factored otherwise. Instead of joint ones factored potentials are
-        tried as well and kept if the sequences held out for early stopping are more probable so; not with validation
-        data of your own, fewer than 500 held-out positions, more than 150,000 others, or ``init="linear"``. Whoever
-        names ``potentials`` and ``window`` saves the time of this.
+        half of the available memory is enough for it, factored otherwise. Instead of joint ones factored potentials
+        are tried as well and kept if held-out sequences are more probable so: those of early stopping or, if these have
+        fewer than 4,000 labels, up to four tenths of the sequences in turn. There are no trials with validation data of
+        your own, ``warm_start``, ``beam``, ``init="linear"`` or the pseudo-likelihood, for more than 150,000 positions
+        or fewer than 500 held-out labels. Whoever names ``potentials`` and ``window`` saves their time.
     trees : {"auto", "per_label", "shared"}, default="auto"
         What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
         whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, and
@@ -397,8 +393,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             The same, as other boosting libraries have it.
         callbacks : sequence of callables, optional
             Called after every round with a :class:`~seqboost.Progress`; a true answer stops training. Some are in
-            :mod:`seqboost.callbacks`. If "auto" values are tried (``potentials``) and one is better than what came
-            first, it is trained again for the callbacks to see, from round 1 on.
+            :mod:`seqboost.callbacks`. With others than those there are no trials (``potentials``): they see the one
+            training there is. Those are told of a trial that is kept when it has ended, from round 1 on.
 
         Returns
         -------
@@ -411,6 +407,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         callbacks = callback_list(callbacks)
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
         is_warm = self.warm_start and hasattr(self, "_trained")
+        earlier = self._trained if is_warm else None
         if is_warm:
             parameters = kept(parameters, self._lasting)
             check_unchanged(type(self).__name__, self._lasting, parameters)
@@ -422,29 +419,25 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 parameters = resolved(parameters, training.batch, len(self.classes_))
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
                 self._lasting = {name: parameters[name] for name in LASTING}
-            weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
-            divisions = self._divisions(training) if X_val is None else None
-            watched, validation = (training, None) if divisions is None else divisions(0)
+            validation = None
             if X_val is not None:
                 with where("In the validation data"):
                     validation = self._known(X_val, y_val, sample_weight_val, "y_val")
+            divisions = self._divisions(training) if X_val is None else None
             if is_warm and divisions is not None:
                 check_still_held_out(self._trained.refitted)
             default = Stopping(self.n_iter_no_change, self.tol) if self.early_stopping is not False else None
-            stopping = stopping_rule(callbacks, validation is not None, default)
-            heard = Heard([*callbacks, *hooks])
-            with compile_notice(self.verbose), progress_bar(parameters["max_iter"], self.verbose) as bars:
-                settings = Settings(
-                    parameters, self.classes_, weights_of_classes, self._n_threads, self._seed, stopping,
-                    [*bars, heard],
-                )  # fmt: skip
-                trained = train(watched, validation, settings, self._trained if is_warm else None)
-            if divisions is not None and not (is_warm or heard.stopped):
-                names = left_to_trials(asked, settings, divisions)
-                trained, settings = self._after_trials(trained, divisions, settings, names, callbacks)
-            if self._refits(training, held_out=divisions is not None):
-                with progress_bar(trained.best_iteration, self.verbose) as bars:
-                    trained = train_again(trained, training, settings, [*bars, *_lasting_callbacks(callbacks)])
+            stopping = stopping_rule(callbacks, validation is not None or divisions is not None, default)
+            weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
+            settings = Settings(
+                parameters, self.classes_, weights_of_classes, self._n_threads, self._seed, stopping,
+                [*callbacks, *hooks],
+            )  # fmt: skip
+            with compile_notice(self.verbose):
+                if divisions is None:
+                    trained = self._watched(training, validation, settings, earlier)
+                else:
+                    trained = self._stopped_early(training, divisions, asked, settings, earlier)
             self._set_trained(trained)
             if trained.best_iteration == 0 and self.init_ == "labels":
                 warnings.warn(NO_ROUNDS.format(type(self).__name__), stacklevel=2)
@@ -458,31 +451,48 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         check_parameters(type(self).__name__, parameters, rules)
         return parameters
 
-    def _after_trials(
+    def _watched(
+        self, training: Labelled, validation: Labelled | None, settings: Settings, earlier: Trained | None
+    ) -> Trained:
+        """Train once, with a progress bar."""
+        with progress_bar(settings["max_iter"], self.verbose) as bars:
+            return train(training, validation, replace(settings, callbacks=[*bars, *settings.callbacks]), earlier)
+
+    def _stopped_early(
         self,
-        trained: Trained,
+        training: Labelled,
         divisions: Divisions,
+        asked: Mapping[str, Any],
         settings: Settings,
-        names: list[str],
-        callbacks: Sequence[Callback],
-    ) -> tuple[Trained, Settings]:
-        """Return what is better on held-out sequences: what was trained by the rules, or with a change to them.
+        earlier: Trained | None,
+    ) -> Trained:
+        """Train until held-out sequences say stop, have others judge changes to the rules, and train on all of them.
 
-        Callbacks see the training that is kept: one that was tried is run again for them.
+        Callbacks see the training that is kept. One that was tried they are told of when it has won; those that might
+        have stopped it leave no place for trials. Only those that may have to stop any training are asked in all.
         """
-        lasting = _lasting_callbacks(callbacks)
+        lasting = [callback for callback in settings.callbacks if getattr(callback, "asked_in_refit", False)]
+        others = [callback for callback in settings.callbacks if callback not in lasting]
         stop = Heard(lasting)
-        best, settings = best_of_trials(trained, divisions, settings, names, stop, self.verbose)
-        self._lasting["window"] = settings["window"]
-        if best is not trained and len(callbacks) > len(lasting) and not stop.stopped:
-            with progress_bar(settings["max_iter"], self.verbose) as bars:
-                best = train(*divisions(0), replace(settings, callbacks=[*bars, *callbacks]))
-        return best, settings
+        trained = self._watched(*divisions(0), replace(settings, callbacks=[*others, stop]), earlier)
+        if asked["potentials"] == "auto":  # what there is room for may change from one training to the next
+            settings = replace(settings, parameters={**settings.parameters, "potentials": trained.potentials})
+        if not (self.warm_start or stop.stopped) and all(map(only_reads, others)):
+            names = left_to_trials(asked, settings, divisions)
+            best, settings = best_of_trials(trained, divisions, settings, names, stop, self.verbose)
+            if best is not trained:
+                retell(best.history.to_dict(), settings["max_iter"], others)
+            trained = best
+        self._lasting |= {name: settings[name] for name in ("potentials", "window")}
+        if self._refits(training):
+            with progress_bar(trained.best_iteration, self.verbose) as bars:
+                trained = train_again(trained, training, settings, [*bars, stop])
+        return trained
 
-    def _refits(self, training: Labelled, *, held_out: bool) -> bool:
+    def _refits(self, training: Labelled) -> bool:
         """Tell whether to train again on all sequences."""
         few = self.refit == "auto" and not self.warm_start and training.batch.n_rows <= REFIT_POSITIONS
-        return held_out and (self.refit is True or few)
+        return self.refit is True or few
 
     def _divisions(self, training: Labelled) -> Divisions | None:
         """Return ways to hold out sequences, or None if none are to be held out."""
@@ -509,8 +519,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.best_iteration_ = trained.best_iteration
         self.best_score_ = trained.best_score
         self.evals_result_ = evaluations(history)
-        model = trained.model
-        self.potentials_ = "joint" if model.forest.order == model.order else "factored"
+        self.potentials_ = trained.potentials
         self.window_, self.trees_, self.init_ = (self._lasting[name] for name in AUTOMATIC)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,4 +1,4 @@
-"""Trials: the choices among "auto" values that no rule gets right, made on the sequences held out for early stopping.
+"""Trials: the choices among "auto" values that no rule gets right, made on held-out sequences.
 
 Training by the rules (:mod:`seqboost.estimators.automatic`) comes first; then one choice after the other is changed,
 and stays so if held-out sequences are more probable::
@@ -18,13 +18,15 @@ not have it decide on the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
-from seqboost.boosting import Callback, Progress, Stopping
+from seqboost.boosting import Callback, Progress
 from seqboost.estimators.automatic import wider_window
 from seqboost.estimators.holdout import Divisions
+from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.progress import progress_bar
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train
@@ -36,15 +38,15 @@ __all__ = ["Heard", "best_of_trials", "left_to_trials"]
 TRIAL_POSITIONS = 150_000
 """With more positions the rules decide alone: a second training would take long."""
 FEWEST_JUDGING = 500
-"""With fewer held-out positions the rules decide alone: chance would."""
+"""With fewer held-out labels the rules decide alone: chance would."""
 ENOUGH_JUDGING = 4, 4_000
-"""Sequences are held out in turn until so many of them, and so many of their positions, have judged ..."""
+"""Sequences are held out in turn until so many of them, with so many labels, have judged ..."""
 MOST_PARTS = 4
 """... but not more often than this."""
 
 
 class Heard:
-    """Callbacks as one that remembers whether any of them, early stopping apart, stopped a training."""
+    """Callbacks as one that remembers whether any of them stopped a training."""
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         self.callbacks = callbacks
@@ -52,15 +54,21 @@ class Heard:
 
     def __call__(self, progress: Progress) -> bool:
         """Ask all callbacks, whatever the first one says."""
-        answers = [(callback, bool(callback(progress))) for callback in self.callbacks]
-        self.stopped |= any(stops and not isinstance(callback, Stopping) for callback, stops in answers)
-        return any(stops for _, stops in answers)
+        answers = [callback(progress) for callback in self.callbacks]
+        self.stopped |= any(answers)
+        return self.stopped
 
 
-def left_to_trials(asked: dict[str, Any], settings: Settings, divisions: Divisions) -> list[str]:
-    """Return which parameters trials decide on: those that are "auto", if that takes little time and can be judged."""
+def left_to_trials(asked: Mapping[str, Any], settings: Settings, divisions: Divisions) -> list[str]:
+    """Return which parameters trials decide on: those that are "auto", if that takes little time and can be judged.
+
+    The scores of a pruned pass and of the pseudo-likelihood are none of held-out sequences: both know their labels.
+    """
     takes_long = divisions.labelled.batch.n_rows > TRIAL_POSITIONS or settings["init"] == "linear"
-    if takes_long or divisions(divisions.first_judging)[1].batch.n_rows < FEWEST_JUDGING:
+    is_exact = settings["beam"] is None and settings["objective"] != "pseudo_likelihood"
+    if takes_long or not is_exact or settings["pseudo_likelihood_rounds"] >= settings["max_iter"]:
+        return []
+    if divisions(divisions.judging(MOST_PARTS)[0])[1].n_judging()[1] < FEWEST_JUDGING:
         return []
     return [name for name in ALTERNATIVES if isinstance(asked[name], str) and asked[name] == "auto"]
 
@@ -81,20 +89,28 @@ def best_of_trials(
     names : sequence of str
         The parameters that may change.
     stop : Heard
-        Callbacks that may have to end all training.
+        Callbacks that may have to end all training; if they do, what is complete counts.
     verbose : int
         As in TreeCRF.
     """
-    trials = _Trials(divisions, stop, verbose)
-    best = _Contestant(settings, {0: first})
+    trials = _Trials(cache(divisions), divisions.judging(MOST_PARTS), stop, verbose)
+    by_rules = best = _Contestant(settings, {0: first})
     for name in names:
         other = ALTERNATIVES[name](best, divisions.labelled.batch)
         if other is not None and not stop.stopped:
-            changed = replace(settings, parameters={**best.settings.parameters, name: other})
-            title = f"trying {other}" if name == "potentials" else f"trying {name} {other}"  # a bar has little room
-            challenger = _Contestant(changed, title=title)
+            parameters = {**best.settings.parameters, name: other}
+            challenger = _Contestant(replace(settings, parameters=parameters), title=_title(name, other))
             best = challenger if trials.prefer(challenger, best) else best
-    return trials.trained(best, 0), best.settings
+    if not trials.is_complete(best, 0):
+        best = by_rules
+    return best.trained[0], best.settings
+
+
+def _title(name: str, value: Any) -> str:
+    """Return what stands before a progress bar, where there is little room."""
+    if name == "window":
+        return f"trying window {value['*'] if isinstance(value, dict) else value}"
+    return f"trying {value}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,40 +126,50 @@ class _Contestant:
 class _Trials:
     """Trains contestants, and has held-out sequences judge them."""
 
-    divisions: Divisions
+    divide: Callable[[int], tuple[Labelled, Labelled]]
+    judging: Sequence[int]
     stop: Heard
     verbose: int
 
     def prefer(self, challenger: _Contestant, best: _Contestant) -> bool:
-        """Tell whether held-out sequences are more probable with the challenger; behind after two parts, it is out."""
-        lead, n_sequences, n_positions, first = 0.0, 0, 0, self.divisions.first_judging
-        for number in range(first, first + min(MOST_PARTS, self.divisions.n_parts)):
-            try:
-                gain = self.trained(challenger, number).best_score - self.trained(best, number).best_score
-            except MemoryLimitError:
-                return False
-            judging = self.divisions(number)[1].batch
-            lead += gain * judging.n_rows
-            if self.stop.stopped or (number > first and not lead > 0):
-                return False
-            n_sequences, n_positions = n_sequences + judging.n_sequences, n_positions + judging.n_rows
-            if n_sequences >= ENOUGH_JUDGING[0] and n_positions >= ENOUGH_JUDGING[1]:
-                break
-        return lead > 0
+        """Tell whether held-out sequences are more probable with the challenger; behind after two parts, it is out.
 
-    def trained(self, contestant: _Contestant, number: int) -> Trained:
-        """Return what a contestant comes to on a division; train it if that has not been done."""
-        if number not in contestant.trained:
+        Rounding must not choose: it has to lead by what counts as improvement in early stopping.
+        """
+        lead, weight, n_sequences, n_labels = 0.0, 0.0, 0, 0.0
+        for number in self.judging:
+            if not (self.is_complete(challenger, number) and self.is_complete(best, number)):
+                return False
+            held_out = self.divide(number)[1]
+            of_part, n_of_part = held_out.n_judging()
+            lead += (challenger.trained[number].best_score - best.trained[number].best_score) * of_part
+            weight += of_part
+            is_ahead = lead > best.settings["tol"] * weight
+            if number > self.judging[0] and not is_ahead:
+                return False
+            n_sequences, n_labels = n_sequences + held_out.batch.n_sequences, n_labels + n_of_part
+            if n_sequences >= ENOUGH_JUDGING[0] and n_labels >= ENOUGH_JUDGING[1]:
+                break
+        return is_ahead
+
+    def is_complete(self, contestant: _Contestant, number: int) -> bool:
+        """Train a contestant on a division if that has not been done; tell whether it came to an end of its own."""
+        if number not in contestant.trained and not self.stop.stopped:
             settings = contestant.settings
             with progress_bar(settings["max_iter"], self.verbose, contestant.title) as bars:
                 settings = replace(settings, callbacks=[*bars, self.stop])
-                contestant.trained[number] = train(*self.divisions(number), settings)
-        return contestant.trained[number]
+                try:
+                    trained = train(*self.divide(number), settings)
+                except MemoryLimitError:
+                    return False
+            if not self.stop.stopped:
+                contestant.trained[number] = trained
+        return number in contestant.trained
 
 
 def _factored(best: _Contestant, batch: SequenceBatch) -> str | None:
-    model = next(iter(best.trained.values())).model
-    return "factored" if model.order > 0 and model.forest.order == model.order else None
+    is_joint = best.settings["potentials"] == "joint" and best.settings["order"] > 0
+    return "factored" if is_joint else None
 
 
 def _wider(best: _Contestant, batch: SequenceBatch) -> Any:

@@ -97,8 +97,10 @@ def fit_bit(
     model = clone(estimator)
     parameters = model.get_params(deep=False)
     settings: dict[str, Any] = {}
-    if names and "window" in parameters:
+    if "window" in parameters:
         settings["window"] = _window_beside(parameters["window"], training.batch, names)
+    if parameters.get("potentials") == "auto" and parameters.get("contexts", "all") == "all":
+        settings["potentials"] = "joint"
     if "random_state" in parameters and parameters["random_state"] is None:
         settings["random_state"] = seed
     if "n_jobs" in parameters:
@@ -124,7 +126,9 @@ def fit_bit(
 
 
 def _window_beside(window: Any, batch: SequenceBatch, names: tuple[str, ...]) -> Any:
-    """Return a window of the user's columns alone."""
+    """Return a window of the user's columns alone; "auto" is what the rule makes of them."""
+    if not names:
+        return automatic_window(window, batch)
     if isinstance(window, str):
         own = len(batch.schema.columns) - len(names)
         numeric = batch.numeric[:, : batch.numeric.shape[1] - len(names)]

@@ -63,8 +63,8 @@ class OutputCoding(Labeler):
     Parameters
     ----------
     estimator : labeller or None, default=None
-        What is trained on each bit; None is ``TreeCRF(potentials="joint")``. One of order 0 ("iid") sees no
-        bits beside its own.
+        What is trained on each bit; None is ``TreeCRF()``. One of order 0 ("iid") sees no bits beside its own. Bits
+        are many: what is "auto" is decided by rules, without trials.
     code : {"random", "confusion", "exhaustive", "one_vs_rest"} or array of shape (n_labels, n_bits), default="random"
         Random: columns drawn at random. Confusion: columns are added one at a time, each of which divides the labels
         that the code so far confuses most. Exhaustive: all columns (up to 12 labels). Array: rows in the order of
@@ -162,7 +162,7 @@ class OutputCoding(Labeler):
         self : OutputCoding
         """
         check_parameters("OutputCoding", vars(self), RULES)
-        base = TreeCRF(potentials="joint") if self.estimator is None else self.estimator
+        base = TreeCRF() if self.estimator is None else self.estimator
         if not all(hasattr(base, name) for name in ("fit", "predict", "get_params")):
             raise ParameterError(
                 f"The 'estimator' parameter of OutputCoding must be a labeller of sequences, or None for TreeCRF(). "
