@@ -155,7 +155,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         half of the available memory is enough for it, factored otherwise. Instead of joint ones factored potentials
         are tried as well and kept if held-out sequences are more probable so: those of early stopping or, if these have
         fewer than 4,000 labels, up to four tenths of the sequences in turn. There are no trials with validation data of
-        your own, ``warm_start``, ``beam``, ``init="linear"`` or the pseudo-likelihood, for more than 150,000 positions
+        your own, ``warm_start``, ``beam``, ``init="linear"`` or the pseudo-likelihood, for more than 50,000 positions
         or fewer than 500 held-out labels. Whoever names ``potentials`` and ``window`` saves their time.
     trees : {"auto", "per_label", "shared"}, default="auto"
         What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and

@@ -35,8 +35,8 @@ from seqboost.sequences import SequenceBatch
 
 __all__ = ["Heard", "best_of_trials", "left_to_trials"]
 
-TRIAL_POSITIONS = 150_000
-"""With more positions the rules decide alone: a second training would take long."""
+TRIAL_POSITIONS = 50_000
+"""With more positions the rules decide alone: other trainings would take minutes."""
 FEWEST_JUDGING = 500
 """With fewer held-out labels the rules decide alone: chance would."""
 ENOUGH_JUDGING = 4, 4_000

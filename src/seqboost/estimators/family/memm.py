@@ -52,7 +52,8 @@ class MEMM(TreeCRF):
     order : int, default=1
         How many labels back a label depends on; 0 is a sliding window.
     potentials : {"auto", "joint", "factored"}, default="auto"
-        Joint: trees see the labels before. Factored: F = trees of the window + a table of transitions.
+        Joint: trees see the labels before. Factored: F = trees of the window + a table of transitions. Auto: as in
+        :class:`~seqboost.TreeCRF`, trials included.
     trees, decoding : str
         As in :class:`~seqboost.TreeCRF`.
     curvature : {"mixing", "newton", "count"}, default="mixing"
