@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from seqboost.estimators.automatic import automatic_window, wider_window
 from seqboost.estimators.holdout import Divisions, hold_out, hold_out_blocks
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
+from seqboost.estimators.settings import Settings
+from seqboost.estimators.trials import Heard
 from seqboost.exceptions import MemoryLimitError
 from seqboost.features import SPARSE_KEY
 from seqboost.sequences import as_batch
@@ -162,6 +165,51 @@ def test_a_challenger_that_is_behind_after_two_parts_is_out(monkeypatch, tried):
     X, y = labelled(depends=True)
     assert TreeCRF(**COMMON).fit(X, y).potentials_ == "joint"
     assert tried == [("factored", 6), ("factored", 6), ("joint", 6)]
+
+
+def prefers(gains, lengths, tol=1e-6):
+    """Ask held-out sequences of some lengths to judge a challenger that gains so much per position on each."""
+    judges = [Labelled(as_batch([np.zeros((n, 1))]), np.zeros(n, np.int32), np.ones(1)) for n in lengths]
+    contestants = [
+        trials._Contestant({"tol": tol}, {n: SimpleNamespace(best_score=score) for n, score in enumerate(scores)})
+        for scores in (gains, np.zeros(len(gains)))
+    ]
+    return trials._Trials(lambda n: (None, judges[n]), range(len(gains)), Heard([]), 0).prefer(*contestants)
+
+
+def test_each_held_out_label_counts_the_same(monkeypatch):
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
+    assert not prefers([-0.1, 0.5], [100, 10])
+    assert prefers([0.1, -0.5], [100, 10])
+    assert not prefers([1e-7], [100])
+    assert prefers([1e-7], [100], tol=0.0)
+    assert not prefers([-0.1, 0.05, 1.0], [10, 10, 10])  # out after the second
+    assert prefers([-0.1, 0.2, 0.1], [10, 10, 10])
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (2, 20))
+    assert prefers([0.1, 0.1, -1.0], [10, 10, 10])  # the third is not asked
+
+
+def test_no_more_than_four_parts_judge(monkeypatch, tried):
+    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
+    X, y = labelled(depends=False)
+    assert TreeCRF(**{**COMMON, "max_iter": 8}).fit(X, y).potentials_ == "factored"
+    assert len(tried) == 2 * 4 - 1
+
+
+def test_a_training_that_was_stopped_says_nothing(monkeypatch):
+    stop = Heard([])
+
+    def stopped(*_):
+        stop.stopped = True
+        return SimpleNamespace(best_score=0.0)
+
+    monkeypatch.setattr(trials, "train", stopped)
+    judge = Labelled(as_batch([np.zeros((9, 1))]), np.zeros(9, np.int32), np.ones(1))
+    settings = Settings({"max_iter": 1, "tol": 0.0}, np.arange(2), np.ones(2), 1, 0, None, [])
+    best = trials._Contestant(settings, {0: SimpleNamespace(best_score=-1.0)})
+    challenger = trials._Contestant(settings)
+    assert not trials._Trials(lambda n: (judge, judge), range(1), stop, 0).prefer(challenger, best)
+    assert challenger.trained == {}
 
 
 def test_parts_hold_out_other_sequences():
