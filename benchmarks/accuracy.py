@@ -52,7 +52,7 @@ TASKS: dict[str, Task] = {
     ),
     "stress": Task(variants({"window": 6}, {}, {"order": 2}, {"max_features": 0.3}), (6,), crfsuite=(6,)),
     "hyphen": Task(variants({}, {}, *({**LARGE, **order} for order in ORDERS)), (0,), crfsuite=(0,)),
-    "nettalk": Task(({"window": 6, "max_iter": 300},), (6,), 60, (3,), (0.1,)),
+    "nettalk": Task(({"window": 6, "max_iter": 300, "learning_rate": 0.25},), (6,), 60, (3,), (0.1,)),
     "conll2000": Task(({"decoding": "viterbi", "max_iter": 20},), crfsuite=(0,), penalties=(1.0,), spans=True),
     "rfid_activity": Task(({"window": 5},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
     "gesture_phase": Task(({"window": 2, "max_iter": 100},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),

@@ -57,7 +57,7 @@ def labellers() -> dict[str, Any]:
         "LinearCRF, passive-aggressive": LinearCRF(window=3, algorithm="passive-aggressive"),
         "VotedPerceptron, averaged": VotedPerceptron(**common),
         "IOHMM, 20 states": IOHMM(n_states=20, max_iter=5, random_state=0),
-        "TreeCRF": TreeCRF(**common),
+        "TreeCRF": TreeCRF(**common, learning_rate=0.25),
     }
 
 

@@ -33,7 +33,7 @@ KEY = ("set", "window", "base", "method", "bits")
 GTB: dict[str, Any] = {
     "max_iter": 60, "learning_rate": 0.5, "max_leaf_nodes": 15, "early_stopping": False, "init": "labels"
 }  # fmt: skip
-DEFAULTS = {name: TreeCRF().get_params()[name] for name in GTB}
+DEFAULTS = {**{name: TreeCRF().get_params()[name] for name in GTB}, "learning_rate": 0.25}
 BITS = {"transition": 80, "both": 80, "nettalk": 200, "conll2000": 40}
 LENGTHS = (10, 20, 40, 80, 120, 160, 200)
 HISTORIES: dict[str, tuple[Any, ...]] = {

@@ -113,3 +113,31 @@ def test_a_clone_chooses_anew():
 def test_other_words_are_refused():
     with pytest.raises(ParameterError, match="window='all'.*is not a window"):
         TreeCRF(window="all").fit(*numbers(2))
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "settings", "rate"),
+    [
+        (3, {}, 0.25),
+        (10, {}, 0.25),
+        (11, {}, 0.5),
+        (11, {"init": "linear"}, 0.25),
+        (11, {"curvature": "newton"}, 0.25),
+        (11, {"learning_rate": 0.1}, 0.1),
+    ],
+)
+def test_many_labels_take_larger_steps(n_labels, settings, rate):
+    rng = np.random.default_rng(0)
+    y = [rng.permutation(n_labels) for _ in range(30)]
+    X = [labels[:, None] + rng.normal(size=(n_labels, 1)) for labels in y]
+    auto = small(**settings).fit(X, y)
+    named = small(**{**settings, "learning_rate": rate}).fit(X, y)
+    assert all_equal(auto.predict_proba(X), named.predict_proba(X))
+    further = small(**settings, warm_start=True).fit(X, y).set_params(max_iter=6).fit(X, y)
+    named = small(**{**settings, "learning_rate": rate, "max_iter": 6}).fit(X, y)
+    assert all_equal(further.predict_proba(X), named.predict_proba(X))
+
+
+def test_a_learning_rate_is_a_number_or_auto():
+    with pytest.raises(ParameterError, match="'learning_rate'.*above 0 and at most 1000 or 'auto'.*Got 'fast'"):
+        TreeCRF(learning_rate="fast").fit(["ab"], ["01"])

@@ -93,7 +93,7 @@ def train(
         int | None, typer.Option(help="Largest number of rounds (500).", rich_help_panel=TRAINING)
     ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Factor on the steps (0.25).", rich_help_panel=TRAINING)
+        float | None, typer.Option(help="Factor on the steps (0.25, or 0.5 for many labels).", rich_help_panel=TRAINING)
     ] = None,
     transitions: Annotated[
         str | None,

@@ -10,6 +10,8 @@
 ``init="auto"``
     From a linear chain if there are hundreds of sparse columns or of categories (words), which add up where a tree must
     choose among them; from the labels alone otherwise.
+``learning_rate="auto"``
+    0.25; twice that for many labels without a linear start, where 500 rounds are too few for smaller steps.
 
 These rules were chosen by cross-validation on the training parts of all sets: ``benchmarks/defaults.py``. Where none of
 them is right everywhere, held-out sequences decide (:mod:`seqboost.estimators.trials`).
@@ -28,7 +30,7 @@ from seqboost.estimators.seen import uses_seen
 from seqboost.features import MAX_DENSE_CATEGORIES, SPARSE_KEY
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["AUTOMATIC", "automatic_window", "kept", "resolved", "wider_window"]
+__all__ = ["AUTOMATIC", "automatic_rate", "automatic_window", "kept", "resolved", "wider_window"]
 
 AUTOMATIC = ("window", "trees", "init")
 
@@ -36,6 +38,7 @@ WINDOW_FEATURES = 100  # that a window of dense columns is meant to have
 WIDEST = 6  # positions on each side
 MOST_SYMBOLS = 3  # columns of categories that are given neighbours
 SHARED_LABELS = 3  # one tree for all from so many labels on
+FEW_LABELS = 10  # up to so many, small steps reach the best round in time
 
 
 def resolved(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> dict[str, Any]:
@@ -52,6 +55,14 @@ def kept(parameters: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str,
 
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
+
+
+def automatic_rate(parameters: Mapping[str, Any], n_labels: int) -> float:
+    """Return the learning rate as given, or what ``"auto"`` comes to once the others are chosen."""
+    if not _is_auto(parameters["learning_rate"]):
+        return float(parameters["learning_rate"])
+    is_slow = n_labels > FEW_LABELS and parameters["init"] == "labels" and parameters["curvature"] == "mixing"
+    return 0.5 if is_slow else 0.25
 
 
 def automatic_window(window: Any, batch: SequenceBatch) -> Any:

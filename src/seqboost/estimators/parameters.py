@@ -44,10 +44,12 @@ def integer(low: int, high: float = math.inf, *, none: bool = False) -> Rule:
     return holds, span + (" or None" if none else "")
 
 
-def real(low: float, high: float = math.inf, *, open_low: bool = False) -> Rule:
-    """Allow finite numbers from ``low`` to ``high``."""
+def real(low: float, high: float = math.inf, *, open_low: bool = False, auto: bool = False) -> Rule:
+    """Allow finite numbers from ``low`` to ``high``, and "auto" if asked for."""
 
     def holds(value: Any) -> bool:
+        if isinstance(value, str):
+            return auto and value == "auto"
         if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
             return False
         try:
@@ -58,7 +60,7 @@ def real(low: float, high: float = math.inf, *, open_low: bool = False) -> Rule:
 
     above = f"above {low}" if open_low else f"of {low} or more"
     span = f"a number {above}" if math.isinf(high) else f"a number {above} and at most {high}"
-    return holds, span
+    return holds, span + (" or 'auto'" if auto else "")
 
 
 def one_of(*values: Any) -> Rule:

@@ -16,7 +16,7 @@ from seqboost.boosting import Callback, History, LinearFit, Stopping
 from seqboost.boosting.callbacks import evaluations, only_reads, retell
 from seqboost.chain import Potentials, SeenPotentials
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
-from seqboost.estimators.automatic import AUTOMATIC, kept, resolved
+from seqboost.estimators.automatic import AUTOMATIC, automatic_rate, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, Divisions, has_blocks
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.methods import check_refit, check_sampling, check_still_held_out, sampling_rule
@@ -58,7 +58,7 @@ LASTING = (
 )  # fmt: skip
 
 RULES = {
-    "learning_rate": real(0, 1000, open_low=True),
+    "learning_rate": real(0, 1000, open_low=True, auto=True),
     "max_iter": integer(1),
     "max_leaf_nodes": integer(2, 32767),
     "max_depth": integer(1, MOST, none=True),
@@ -103,9 +103,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
 
     Parameters
     ----------
-    learning_rate : float, default=0.25
+    learning_rate : "auto" or float, default="auto"
         Factor on the values of leaves. The curvature "mixing" makes steps small by itself; with "newton" and "count"
-        use 0.05 to 0.1.
+        use 0.05 to 0.1. Auto: 0.25; 0.5 for more than 10 labels, which take many rounds, unless boosting has a linear
+        start or another curvature.
     max_iter : int, default=500
         Largest number of rounds; a round grows one tree per label, or one for all (``trees``).
     max_leaf_nodes : int, default=31
@@ -279,7 +280,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     def __init__(
         self,
         *,
-        learning_rate: float = 0.25,
+        learning_rate: float | str = "auto",
         max_iter: int = 500,
         max_leaf_nodes: int = 31,
         max_depth: int | None = None,
@@ -419,6 +420,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 parameters = resolved(parameters, training.batch, len(self.classes_))
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
                 self._lasting = {name: parameters[name] for name in LASTING}
+            parameters["learning_rate"] = automatic_rate(parameters, len(self.classes_))
             validation = None
             if X_val is not None:
                 with where("In the validation data"):

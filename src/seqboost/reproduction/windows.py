@@ -31,7 +31,7 @@ def _estimator(base: str) -> Any:
 
 def _labeller(method: str, base: str) -> Any:
     if method == CHAIN:
-        return TreeCRF(window=3, random_state=0)
+        return TreeCRF(window=3, learning_rate=0.25, random_state=0)
     if method == "sliding window":
         return SlidingWindow(_estimator(base), window=3)
     direction = method.removeprefix("recurrent, ").replace(" ", "_")
