@@ -52,7 +52,7 @@ def labellers() -> dict[str, Any]:
     return found | {
         "HMM, order 1": HMM(),
         "HMM, order 2": HMM(order=2),
-        "MEMM": MEMM(**common),
+        "MEMM": MEMM(**common, learning_rate=0.25),
         "LinearCRF, lbfgs": LinearCRF(window=3, max_iter=100),
         "LinearCRF, passive-aggressive": LinearCRF(window=3, algorithm="passive-aggressive"),
         "VotedPerceptron, averaged": VotedPerceptron(**common),

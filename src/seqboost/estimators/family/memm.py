@@ -33,7 +33,7 @@ class MEMM(TreeCRF):
 
     Parameters
     ----------
-    learning_rate : float, default=0.25
+    learning_rate : "auto" or float, default="auto"
     max_iter : int, default=500
     max_leaf_nodes : int, default=31
     max_depth : int or None, default=None
@@ -95,7 +95,7 @@ class MEMM(TreeCRF):
     def __init__(
         self,
         *,
-        learning_rate: float = 0.25,
+        learning_rate: float | str = "auto",
         max_iter: int = 500,
         max_leaf_nodes: int = 31,
         max_depth: int | None = None,
