@@ -141,3 +141,11 @@ def test_many_labels_take_larger_steps(n_labels, settings, rate):
 def test_a_learning_rate_is_a_number_or_auto():
     with pytest.raises(ParameterError, match="'learning_rate'.*above 0 and at most 1000 or 'auto'.*Got 'fast'"):
         TreeCRF(learning_rate="fast").fit(["ab"], ["01"])
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])
+def test_a_warm_start_may_name_what_auto_came_to(early_stopping):
+    X, y = chains(30)
+    model = small(warm_start=True, early_stopping=early_stopping).fit(X, y)
+    chosen = {name: getattr(model, f"{name}_") for name in ("potentials", "window", "trees", "init")}
+    assert model.set_params(**chosen, max_iter=6).fit(X, y).n_iter_ > 4

@@ -30,7 +30,7 @@ from seqboost.estimators.seen import uses_seen
 from seqboost.features import MAX_DENSE_CATEGORIES, SPARSE_KEY
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["AUTOMATIC", "automatic_rate", "automatic_window", "kept", "resolved", "wider_window"]
+__all__ = ["AUTOMATIC", "automatic_rate", "automatic_window", "is_auto", "kept", "resolved", "wider_window"]
 
 AUTOMATIC = ("window", "trees", "init")
 
@@ -44,22 +44,23 @@ FEW_LABELS = 10  # up to so many, small steps reach the best round in time
 def resolved(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> dict[str, Any]:
     """Return the parameters with the choices that depend on training data made."""
     rules = {"window": _window, "trees": _trees, "init": _init}
-    chosen = {name: rules[name](parameters, batch, n_labels) for name in AUTOMATIC if _is_auto(parameters[name])}
+    chosen = {name: rules[name](parameters, batch, n_labels) for name in AUTOMATIC if is_auto(parameters[name])}
     return {**parameters, **chosen}
 
 
 def kept(parameters: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a warm start: "auto" is what it came to in the earlier fit."""
-    return {**parameters, **{name: earlier[name] for name in (*AUTOMATIC, "potentials") if _is_auto(parameters[name])}}
+    return {**parameters, **{name: earlier[name] for name in (*AUTOMATIC, "potentials") if is_auto(parameters[name])}}
 
 
-def _is_auto(value: Any) -> bool:
+def is_auto(value: Any) -> bool:
+    """Tell whether a value is the word "auto"; windows may be arrays."""
     return isinstance(value, str) and value == "auto"
 
 
 def automatic_rate(parameters: Mapping[str, Any], n_labels: int) -> float:
     """Return the learning rate as given, or what ``"auto"`` comes to once the others are chosen."""
-    if not _is_auto(parameters["learning_rate"]):
+    if not is_auto(parameters["learning_rate"]):
         return float(parameters["learning_rate"])
     is_slow = n_labels > FEW_LABELS and parameters["init"] == "labels" and parameters["curvature"] == "mixing"
     return 0.5 if is_slow else 0.25
@@ -67,7 +68,7 @@ def automatic_rate(parameters: Mapping[str, Any], n_labels: int) -> float:
 
 def automatic_window(window: Any, batch: SequenceBatch) -> Any:
     """Return a window as given, or the one that ``"auto"`` comes to."""
-    return _window({}, batch, 0) if _is_auto(window) else window
+    return _window({}, batch, 0) if is_auto(window) else window
 
 
 def wider_window(window: Any, batch: SequenceBatch) -> Any:

@@ -16,7 +16,7 @@ from seqboost.boosting import Callback, History, LinearFit, Stopping
 from seqboost.boosting.callbacks import evaluations, only_reads, retell
 from seqboost.chain import Potentials, SeenPotentials
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
-from seqboost.estimators.automatic import AUTOMATIC, automatic_rate, kept, resolved
+from seqboost.estimators.automatic import AUTOMATIC, automatic_rate, is_auto, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, Divisions, has_blocks
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.methods import check_refit, check_sampling, check_still_held_out, sampling_rule
@@ -440,6 +440,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                     trained = self._watched(training, validation, settings, earlier)
                 else:
                     trained = self._stopped_early(training, divisions, asked, settings, earlier)
+            if is_auto(asked["potentials"]):
+                self._lasting["potentials"] = trained.potentials
             self._set_trained(trained)
             if trained.best_iteration == 0 and self.init_ == "labels":
                 warnings.warn(NO_ROUNDS.format(type(self).__name__), stacklevel=2)
@@ -477,7 +479,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         others = [callback for callback in settings.callbacks if callback not in lasting]
         stop = Heard(lasting)
         trained = self._watched(*divisions(0), replace(settings, callbacks=[*others, stop]), earlier)
-        if asked["potentials"] == "auto":  # what there is room for may change from one training to the next
+        if is_auto(asked["potentials"]):  # what there is room for may change from one training to the next
             settings = replace(settings, parameters={**settings.parameters, "potentials": trained.potentials})
         if not (self.warm_start or stop.stopped) and all(map(only_reads, others)):
             names = left_to_trials(asked, settings, divisions)
@@ -485,7 +487,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             if best is not trained:
                 retell(best.history.to_dict(), settings["max_iter"], others)
             trained = best
-        self._lasting |= {name: settings[name] for name in ("potentials", "window")}
+        self._lasting["window"] = settings["window"]
         if self._refits(training):
             with progress_bar(trained.best_iteration, self.verbose) as bars:
                 trained = train_again(trained, training, settings, [*bars, stop])

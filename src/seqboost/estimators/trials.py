@@ -11,9 +11,8 @@ what remains (:class:`~seqboost.estimators.holdout.Divisions`)::
 
     ░▓▓▓▓▓▓▓▓▓      ▓░▓▓▓▓▓▓▓▓      ▓▓░▓▓▓▓▓▓▓      ▓▓▓░▓▓▓▓▓▓      ░ held out
 
-Neither the number of labels or columns nor the course of the first rounds tells which is better
-(``benchmarks/trials.py``). Validation data of a user's own choose nothing but the round: who watches a test set must
-not have it decide on the model.
+The number of labels or columns does not tell which is better (``benchmarks/defaults.py``). Validation data of a user's
+own choose nothing but the round: who watches a test set must not have it decide on the model.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from functools import cache
 from typing import Any
 
 from seqboost.boosting import Callback, Progress
-from seqboost.estimators.automatic import wider_window
+from seqboost.estimators.automatic import is_auto, wider_window
 from seqboost.estimators.holdout import Divisions
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.progress import progress_bar
@@ -70,7 +69,7 @@ def left_to_trials(asked: Mapping[str, Any], settings: Settings, divisions: Divi
         return []
     if divisions(divisions.judging(MOST_PARTS)[0])[1].n_judging()[1] < FEWEST_JUDGING:
         return []
-    return [name for name in ALTERNATIVES if isinstance(asked[name], str) and asked[name] == "auto"]
+    return [name for name in ALTERNATIVES if is_auto(asked[name])]
 
 
 def best_of_trials(
