@@ -40,7 +40,7 @@ def make_batch(
         tables.append(table)
     order = order or "n" * numbers.shape[1] + "c" * len(categorical)
     columns = tuple(ColumnSchema(f"x{i}", "numeric" if kind == "n" else "categorical") for i, kind in enumerate(order))
-    matrix = None if sparse is None else sp.csr_array(sparse, dtype=np.float32)
+    matrix = None if sparse is None else sp.csr_array(sparse)
     if sparse_names is None:
         sparse_names = () if matrix is None else [f"s{j}" for j in range(matrix.shape[1])]
     schema = BatchSchema(columns, tuple(sparse_names), "dicts")

@@ -179,7 +179,6 @@ def test_indicators() -> None:
         ]
     )
     matrix = sp.csr_array(sparse)
-    matrix.data[0] = 0  # explicit zero: absent
     binner = FeatureBinner.fit(make_batch([5], sparse=matrix), min_count=2)
     layout = binner.layout
     assert layout.sparse_names == ("s0", "s1", "s4", "s5", "s6", "s7")
@@ -201,6 +200,45 @@ def test_indicators() -> None:
         [ABSENT, ABSENT, ABSENT, 2, 0, ABSENT],
     ]
     assert slots_of(binner.transform(make_batch([2], numeric=np.empty((2, 0))))) == [[], []]
+
+
+def stored(dense: Any, zeros: list[tuple[int, int]]) -> sp.csr_array:
+    """Return a sparse matrix that stores some zeros as well."""
+    matrix = sp.lil_array(np.asarray(dense, dtype=np.float64))
+    marked = matrix.copy()
+    for row, column in zeros:
+        marked[row, column] = 99
+    marked = marked.tocsr()
+    marked.data[marked.data == 99] = 0
+    return marked
+
+
+def test_stored_zeros_are_values_where_training_had_some() -> None:
+    #                  zeros only | zeros, 2, NaN | both signs and 0 | none
+    train = stored([[0, 0, -1, 1], [0, 2, 0, 0], [0, np.nan, 3, 1], [0, 0, 0, 0]],
+                   [(0, 0), (3, 0), (0, 1), (1, 2)])  # fmt: skip
+    binner = FeatureBinner.fit(make_batch([4], sparse=train))
+    assert np.diff(binner.layout.slot_start).tolist() == [1, 3, 3, 1]
+    assert binner.layout.absent_rank.tolist() == [0, 0, 1, 0]
+    assert binner.layout.sparse_missing.tolist() == [-1, 2, -1, -1]
+    test = stored([[5, 0, 0, 0], [0, 1.5, 0.5, 0], [0, 0, 2, 1]], [(0, 1), (0, 2), (0, 3), (2, 0)])
+    arrays, header = binner.to_arrays()
+    for same in (binner, FeatureBinner.from_arrays(arrays, header)):
+        assert_matches_reference(same, make_batch([4], sparse=train), np.random.default_rng(0))
+        binned = assert_matches_reference(same, make_batch([3], sparse=test), np.random.default_rng(0))
+        rows = [[window_value(binned, row, s) for s in range(4)] for row in range(3)]
+        assert rows == [[0, 0, 1, ABSENT], [ABSENT, 1, 1, ABSENT], [0, ABSENT, 2, 0]]
+    arrays.pop("indicators_has_zero")  # a file of an earlier version
+    binned = FeatureBinner.from_arrays(arrays, header).transform(make_batch([3], sparse=test))
+    assert window_value(binned, 0, 1) == ABSENT
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        FeatureBinner.from_arrays({**arrays, "indicators_has_zero": np.zeros(2, dtype=np.uint8)}, header)
+
+
+def test_sparse_numbers_are_not_cut() -> None:
+    batch = as_batch([sp.csr_array([[16777216.0], [16777217.0], [1e300], [0.0]])])
+    binned = FeatureBinner.fit(batch).transform(batch)
+    assert [window_value(binned, row, 0) for row in range(4)] == [0, 1, 2, ABSENT]
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 10, 255])

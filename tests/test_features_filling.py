@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from features_batches import make_batch, random_batch
 
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
@@ -216,3 +217,13 @@ def test_policies_by_column():
 def test_policies_that_make_no_sense(missing, match):
     with pytest.raises(ParameterError, match=match):
         parse_missing(missing, ["a", "b"])
+
+
+@pytest.mark.parametrize("policy", ["impute", "impute_mean", "indicator"])
+def test_what_becomes_zero_is_absent_and_a_stored_zero_stays(policy):
+    matrix = sp.csr_array(np.array([[np.nan, 5.0], [1.0, 5.0], [-1.0, 0.0], [0.0, 0.0]]))
+    matrix.data[matrix.data == 5] = 0
+    filled = Filler.fit(make_batch([4], sparse=matrix), [policy]).fill(make_batch([4], sparse=matrix))
+    columns = filled.sparse.tocsc()
+    assert columns.indices[columns.indptr[0] : columns.indptr[1]].tolist() == [1, 2]
+    assert columns.indices[columns.indptr[1] : columns.indptr[2]].tolist() == [0, 1]

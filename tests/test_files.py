@@ -192,6 +192,14 @@ def test_crfsuite_file(write):
     assert data.batch.schema.sparse_names == ("n", "t=1:2\\", "w=the")
     assert data.batch.sparse.toarray().tolist() == [[2.5, 0, 1], [0, 1, 1], [0, 0, 0]]
     assert data.y == [["A", "B"], ["A"]]
+    exact = read_sequences(write("e.crfsuite", "A\tn:16777217\nB\tn:1e300\n"))
+    assert exact.batch.sparse.data.tolist() == [16777217, 1e300]
+
+
+def test_names_of_json_lines_must_differ(write):
+    line = json.dumps({"x": [{"t": ["b"], "t=b": 7}], "y": ["A"]})
+    with pytest.raises(DataFileError, match="has a key 't=b' and a list with a member of that name; rename one"):
+        read_sequences(write("d.jsonl", line))
 
 
 def test_json_lines(write):
@@ -202,6 +210,7 @@ def test_json_lines(write):
     data = read_sequences(write("d.jsonl", "\n".join(map(json.dumps, lines))))
     assert columns_of(data) == {"w": ["a", None, None], "n": [1.5, None, 2.0], "new": [None, None, 7.0]}
     assert data.batch.schema.sparse_names == ("on", "tags=p", "tags=q")
+    assert data.batch.schema.lists == ("tags",)
     assert data.batch.sparse.toarray().tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]
     assert data.y == [["A", None], ["B"]]
 

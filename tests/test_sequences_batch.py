@@ -119,12 +119,15 @@ def test_kinds_are_forced():
     schema = as_batch([[{"n": 1.5, "c": "a"}]]).schema
     with pytest.raises(InputError, match="'c' was categorical.*sequence 1, position 0 holds the number 3.0"):
         as_batch([[{"n": 2}], [{"c": 3}]], schema=schema)
-    with pytest.raises(InputError, match="'n' was numeric.*sequence 0, position 1 holds 'many'"):
-        as_batch([[{"n": "1"}, {"n": "many"}]], schema=schema)
-    parsed = as_batch([[{"n": "1"}, {"n": " 2.5 "}]], schema=schema)
-    np.testing.assert_array_equal(parsed.numeric[:, 0], [1, 2.5])
-    with pytest.raises(InputError, match="infinity"):
-        as_batch([[{"n": "inf"}]], schema=schema)
+    for new, where, value in (
+        ([[{"n": "3"}]], "position 0", "3"),
+        ([[{"n": 1}, {"n": "3"}]], "position 1", "3"),
+        ([[{"n": 1}, {"n": "z"}, {"n": "a"}]], "position 1", "z"),
+    ):
+        with pytest.raises(InputError, match=f"'n' was numeric when .* {where} holds '{value}', a str. Pass a number"):
+            as_batch(new, schema=schema)
+    with pytest.raises(InputError, match="'c' was categorical.*sequence 0, position 1 holds the number 3"):
+        as_batch([[{"c": "a"}, {"c": 3}]], schema=schema)
     symbols = as_batch(["ab"]).schema
     with pytest.raises(InputError, match="'x0' was categorical"):
         as_batch([[1, 2]], schema=symbols)
@@ -144,6 +147,37 @@ def test_lists_where_training_had_single_values():
         as_batch([[{"n": {"x"}}]], schema=schema)
     both = as_batch([[{"w": "a", "w=b": True}]]).schema  # an indicator whose name only looks like a member's
     assert as_batch([[{"w=b": True}]], schema=both).sparse.toarray().tolist() == [[1]]
+    alone = as_batch([[{"w": "a"}]]).schema
+    assert as_batch([[{"w=b": True}]], schema=alone).categorical.tolist() == [[-1]]  # a key that training did not have
+
+
+@pytest.mark.parametrize("number", [3.5, 1, True, 0])
+def test_numbers_where_training_had_lists(number):
+    schema = as_batch([[{"t": ["x"], "n": 0.5}, {"t": ["x", "y"], "n": 1}]]).schema
+    assert schema.lists == ("t",)
+    for known in (schema, BatchSchema.from_json(schema.to_json())):
+        for new in ([[{"n": 1}], [{"t": number}]], [[{"t": "x"}], [{"t": number}]]):
+            with pytest.raises(InputError, match="key 't' held lists or sets of strings when Labeler was trained, but "
+                               "sequence 1, position 0 holds a number. Pass a list of strings"):  # fmt: skip
+                as_batch(new, schema=known, estimator_name="Labeler")
+    assert as_batch([[{"t": "y"}, {"t": None}]], schema=schema).sparse.toarray().tolist() == [[0, 1], [0, 0]]
+    indicator = as_batch([[{"t=x": True, "n": 0.5}]]).schema
+    assert as_batch([[{"t": number}]], schema=indicator).sparse.nnz == 0  # a key that training did not have
+
+
+def test_byte_strings_where_training_had_strings():
+    for X, new, share in (
+        ([["a", "b"]], [["a", b"b"]], "some of"),
+        ([[{"w": "a"}, {"w": "b"}]], [[{}, {"w": b"b"}]], "all"),
+    ):
+        schema = as_batch(X).schema
+        for known in (schema, BatchSchema.from_json(schema.to_json())):
+            with pytest.raises(InputError, match=f"held strings as categories when .*, but now {share} its values are "
+                               "byte strings: sequence 0, position 1 holds b'b'. Pass strings .decode"):  # fmt: skip
+                as_batch(new, schema=known)
+    with pytest.raises(InputError, match="held byte strings as categories"):
+        as_batch([["a"]], schema=as_batch([[b"a", b"b"]]).schema)
+    assert as_batch([[b"c"]], schema=as_batch([[b"a", "b"]]).schema).categories[0].tolist() == [b"c"]
 
 
 def test_an_indicator_that_is_no_number_is_named():
@@ -235,6 +269,16 @@ def test_arrays_and_names():
         as_batch([[{"a": 1}]], schema=plain)
     with pytest.raises(InputTypeError, match=r"trained with named features \(dicts\)"):
         as_batch([np.ones((2, 1))], schema=as_batch([[{"a": 2}]]).schema)
+
+
+@pytest.mark.parametrize("names", [["x0", "x1"], ["x1", "x0"], ["a", "b"]])
+def test_names_of_a_flat_table_count_whatever_they_are(names):
+    table = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=names)
+    with pytest.warns(UserWarning, match="one position"):
+        schema = as_batch(table).schema
+    for known in (schema, BatchSchema.from_json(schema.to_json())):
+        assert known.named
+        np.testing.assert_array_equal(as_batch(table[names[::-1]], schema=known).numeric, table)
 
 
 def test_dense_and_sparse_matrices_exchange():

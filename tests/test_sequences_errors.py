@@ -46,10 +46,30 @@ from seqboost.sequences import as_batch
         ([{"a": 1}], InputTypeError, r"X\[0\] is a dict, not a sequence"),
         ([object()], InputTypeError, r"X\[0\] is a object, which is not understood"),
         ([[{"a": 2}, 3]], InputTypeError, r"one kind.*sequence 0, position 1 holds a int"),
-        ([[1.0, "a"]], InputError, r"'x0' mixes numbers and other values: sequence 0, position 0 holds the number 1.0"),
+        ([[1.0, "a"]], InputError, r"'x0' mixes numbers and other values: sequence 0, position 0 holds the number 1 a"),
         ([[{"a": "u"}, {"a": 3}]], InputError, r"'a' mixes numbers.*sequence 0, position 1.*categorical_features"),
         ([[{"a": {"b": 1}}]], InputTypeError, r"'a' at sequence 0, position 0 is itself a dict"),
         ([[{"a": [1, 2]}]], InputTypeError, r"'a' at sequence 0, position 0 is a list that holds 1"),
+        ([[{"a": 1}, {"a": ["x"]}]], InputTypeError,
+         r"key 'a' holds lists.*: sequence 0, position 1 holds a list, sequence 0, position 0 holds 1\. Give it lists"),
+        ([[{"a": 0.5, 1: 2.0}], [{"1": 3.0, 1: 2.0}]], InputError,
+         r"features have the name '1': the key 1 at sequence 0, position 0 and the key '1' at sequence 1, position 0"),
+        ([[{"a": ["c"]}, {"a": ["b"], "a=b": 7.0}]], InputError,
+         r"have the name 'a=b': the key 'a=b' at sequence 0, position 1 and the key 'a' at sequence 0, position 1"),
+        ([[{"a": {"b"}, "a=b": True}]], InputError, r"Two features have the name 'a=b'.*Rename one of the keys"),
+        ([[{"a": ["b=c"], "a=b": ["c"]}]], InputError, r"have the name 'a=b=c': the key 'a' at .* the key 'a=b' at"),
+        ([np.array([[1], [np.longdouble("1e4000")]])], InputError, r"infinity .* too large for a float: .* position 1"),
+        ([[1, np.longdouble("1e4000")]], InputError, r"infinity \(inf\) or a number too large.* position 1, column"),
+        ([b"abab"], InputTypeError, r"X\[0\] is b'abab', a bytes, which is not read .*Pass X\[0\].decode\(\)"),
+        ([bytearray(b"ab")], InputTypeError, r"X\[0\] is .*, a bytearray, which is not read as a sequence"),
+        ([[["a", "b"], ["b", None]]], InputTypeError,
+         r"position 0 holds \['a', 'b'\], sequence 0, position 1 a list with None. Pass tuples .* or dicts"),
+        ([[["a", 1]], [["b", "c"]]], InputTypeError,
+         r"sequence 1, position 0 holds \['b', 'c'\], sequence 0, position 0 a list with 1. Pass tuples"),
+        ([[(1, np.longdouble("1e4000"))]], InputError, r"infinity \(inf\) or a number too large.* column 'x1'"),
+        ([sp.coo_array(np.array([1.0, 0, 2]))], InputError,
+         r"X\[0\] is a sparse array with 1 dimension\(s\), of shape \(3,\).*Pass X\[0\].reshape\(-1, 1\)"),
+        (sp.coo_array(np.array([1.0, 0, 2])), InputError, r"X is a sparse array with 1 dimension"),
         ([[(1, [2])]], InputTypeError, r"Column 'x1' holds a list; a feature argument must be a string or a number"),
         ([np.ones((1, 1)) * 1j], InputTypeError, r"Complex data not supported: X\[0\]"),
         ([sp.csr_array(np.ones((1, 1)) * 1j)], InputTypeError, r"Complex data not supported"),
@@ -66,10 +86,26 @@ from seqboost.sequences import as_batch
         ([np.array([[1], [10**400]])], InputError, r"'x0'.*too large for a float, at sequence 0, position 1"),
         ([[{"a": 2.5}, {"a": 10**400}]], InputError, r"'a'.*too large for a float, at sequence 0, position 1"),
     ],
-)
+)  # fmt: skip
 def test_refused(X, error, match):
     with pytest.raises(error, match=match):
         as_batch(X)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "lil"])
+@pytest.mark.parametrize("suffix", ["array", "matrix"])
+def test_sparse_matrices_whose_indices_lead_astray(kind, suffix):
+    matrix = getattr(sp, f"{kind}_{suffix}")(np.eye(4))
+    if kind == "coo":
+        matrix.row[0] = 99
+    elif kind == "lil":
+        matrix.rows[0] = [99]
+    else:
+        matrix.indices[0] = 99
+    with pytest.raises(InputError, match=r"X\[1\] is a damaged sparse matrix of shape \(4, 4\).*build it again"):
+        as_batch([sp.csr_array(np.eye(4)), matrix])
+    with pytest.raises(InputError, match="X is a damaged sparse matrix"):
+        as_batch(matrix)
 
 
 def test_flat_places_are_rows():
@@ -94,6 +130,9 @@ def test_table_errors():
         as_batch(pl.DataFrame({"id": [1, 2, 1], "v": [1.0, 2.0, np.inf]}), sequence="id")
     with pytest.raises(InputTypeError, match="'v' has the nested type"):
         as_batch(pl.DataFrame({"id": [1], "v": [[1, 2]]}), sequence="id")
+    for make in (pd.DataFrame, pl.DataFrame):
+        with pytest.raises(InputTypeError, match="sequence column 'id' holds a list in row 0 of the table"):
+            as_batch(make({"id": [[1], [2]], "v": [1.0, 2.0]}), sequence="id")
     with pytest.raises(InputTypeError, match="names a column of a table, but X is a list"):
         as_batch([[1]], sequence="id")
     with pytest.raises(InputError, match=r"X\[1\] lacks the column\(s\) \['v'\]"):
@@ -118,6 +157,12 @@ def test_a_number_beyond_all_floats_may_be_a_category():
     assert as_batch([[[10**400, 1.0], [2, 1.5]]], categorical_features=[0]).categories[0].tolist() == [2, 10**400]
 
 
+@pytest.mark.parametrize("chosen", [object(), 1.5])
+def test_categorical_features_that_are_no_list(chosen):
+    with pytest.raises(ParameterError, match="categorical_features is .*; expected None, a list of names or indices"):
+        as_batch([np.ones((2, 2))], categorical_features=chosen)
+
+
 @pytest.mark.parametrize("chosen", [["nope"], [5], [1.5]])
 def test_unknown_categorical_features(chosen):
     with pytest.raises(ParameterError, match="no such column"):
@@ -127,5 +172,7 @@ def test_unknown_categorical_features(chosen):
 def test_categorical_features_mask_and_sparse():
     with pytest.raises(ParameterError, match="mask of 3 entries but X has 2"):
         as_batch([np.ones((2, 2))], categorical_features=[True, False, True])
+    with pytest.raises(ParameterError, match="cannot be used with bags of attributes .*; pass tuples"):
+        as_batch([[["a", "b"], ["b", "a"]]], categorical_features=[0, 1])
     with pytest.raises(ParameterError, match="cannot be used with sparse"):
         as_batch([sp.csr_array(np.ones((2, 2)))], categorical_features=[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqboost.exceptions import InputTypeError
 from seqboost.sequences import BatchSchema, SequenceBatch, as_batch
 
 ARRAYS = [np.array([[1.0, 2.0], [3.0, np.nan]]), np.array([[5.0, 6.0]])]
@@ -105,6 +107,12 @@ def test_object_arrays_are_read_column_by_column():
     check_same(batch, as_batch([[[1, "a"], [None, "b"]], [[2.5, None]]]))
 
 
+def test_masked_strings_are_missing():
+    batch = as_batch([np.ma.masked_array([["b", "x"], ["a", "y"]], [[0, 1], [0, 0]])])
+    assert batch.categorical.tolist() == [[1, -1], [0, 0]]
+    assert batch.categories[1].tolist() == ["y"]
+
+
 def test_string_arrays_are_categories_in_columns():
     batch = as_batch([np.array([["b", "x"], ["a", "x"]])])
     assert batch.categorical.tolist() == [[1, 0], [0, 0]]
@@ -151,12 +159,64 @@ def test_many_rare_numeric_keys_go_to_the_sparse_part():
     assert batch.sparse.nnz == 300
 
 
+@pytest.mark.parametrize("n_keys", [200, 300])
+def test_a_zero_is_not_the_same_as_no_value(n_keys):
+    X = [[{f"k{i}": v, "all": i + v} for i in range(n_keys) for v in (0.0, -2.5, 16777217.0)]]
+    batch = as_batch(X)
+    assert (batch.sparse is None) == (n_keys == 200)
+    one = as_batch([[{"k7": 0.0}, {"k7": 1}, {}, {"k7": None}]], schema=batch.schema)
+    if n_keys == 200:
+        np.testing.assert_array_equal(one.numeric[:, 7 + 1], [0, 1, np.nan, np.nan])
+    else:
+        assert batch.sparse.nnz == 900
+        assert batch.sparse.max() == 16777217
+        place = batch.schema.sparse_names.index("k7")
+        assert one.sparse.indptr.tolist() == [0, 1, 2, 2, 2]
+        assert one.sparse.indices.tolist() == [place, place]
+        assert one.sparse.data.tolist() == [0, 1]
+    few = as_batch([[{"k7": 0.5}, {"k7": 1}]]).schema  # many keys come only with prediction
+    nan = np.nan
+    np.testing.assert_array_equal(as_batch(X, schema=few).numeric[19:26, 0], [nan, nan, 0, -2.5, 16777217, nan, nan])
+
+
+def test_arrays_without_dimensions_are_scalars():
+    expected = as_batch([[{"a": 1.0, "b": "u"}, {"a": 2.0, "b": "v"}]])
+    zero_d = [{"a": np.array(1.0), "b": np.array("u")}, {"a": np.array(2.0), "b": "v"}]
+    check_same(as_batch([zero_d]), expected)
+    check_same(as_batch([[(d["a"], d["b"]) for d in zero_d]]), expected)
+    check_same(as_batch([[np.array(1.0), np.array(2.0)]]), as_batch([[1.0, 2.0]]))
+    np.testing.assert_array_equal(as_batch([[1.5, np.ma.masked]]).numeric, [[1.5], [np.nan]])
+
+
+@pytest.mark.parametrize("nan", [Decimal("NaN"), Decimal("sNaN")], ids=str)
+def test_nan_of_decimals_is_missing(nan):
+    half = Decimal("0.5")
+    for X in ([[nan, half]], [[(nan,), (half,)]], [[{"a": nan}, {"a": half}]], [np.array([[nan], [half]])]):
+        np.testing.assert_array_equal(as_batch(X).numeric, [[np.nan], [0.5]])
+
+
 @pytest.mark.parametrize("kind", [list, set, frozenset])
 def test_sets_of_strings(kind):
     batch = as_batch([[kind(["walk", "shop"]), kind([])], [kind(["shop"])]])
     assert batch.schema.sparse_names == ("shop", "walk")
     np.testing.assert_array_equal(batch.sparse.toarray(), [[1, 1], [0, 0], [1, 0]])
     check_same(batch, as_batch([[{"walk": True, "shop": True}, {}], [{"shop": 1}]]))
+
+
+def test_training_decides_what_lists_of_strings_are():
+    bags = as_batch([[["a", "b"], ["c"]]])
+    assert bags.schema.sparse_names == ("a", "b", "c")
+    for rows in (as_batch([[("a", "b"), ("c", "b")]]), as_batch([np.array([["a", "b"], ["c", "b"]])])):
+        check_same(as_batch([[["a", "b"], ["c", "b"]]], schema=rows.schema), rows)
+        assert as_batch([[["a", None], ["c", "b"]]], schema=rows.schema).categorical.tolist() == [[0, -1], [1, 0]]
+    with pytest.raises(InputTypeError, match="trained with dicts, sets or lists .*sequence 0, position 1 holds None"):
+        as_batch([[["a", "b"], ["c", None]]], schema=bags.schema)
+    with pytest.raises(InputTypeError, match="trained with named features"):
+        as_batch([[("a", "b"), ("c", "b")]], schema=bags.schema)
+    mixed = as_batch([[["a", 1.5], ["c", None]]])
+    assert names(mixed) == [("x0", "categorical"), ("x1", "numeric")]
+    letters = as_batch(["ab"])
+    check_same(as_batch([[["a"], ["b"]]], schema=letters.schema), letters)
 
 
 def test_tuples_of_strings_are_rows():
@@ -193,6 +253,8 @@ def test_sparse(make):
     np.testing.assert_array_equal(batch.sparse.toarray(), np.concatenate(dense))
     assert batch.sparse.dtype == np.float32
     assert isinstance(batch.sparse, sp.csr_array)
+    exact = [make(np.array([[16777217.0, 0.1], [1e300, np.nan]]))]
+    np.testing.assert_array_equal(as_batch(exact).sparse.toarray(), exact[0].toarray())
     assert batch.schema.sparse_names == ("x0", "x1")
     assert batch.schema.form == "sparse"
 
@@ -236,6 +298,22 @@ def test_table_category_dtypes():
     np.testing.assert_array_equal(batch.numeric[:, 0], [1, np.nan])
     enum = pl.DataFrame({"id": [1, 1], "c": pl.Series(["u", "v"], dtype=pl.Enum(["v", "u"]))})
     assert names(as_batch(enum, sequence="id")) == [("c", "categorical")]
+
+
+@pytest.mark.parametrize("kind", [pl.Int128, pl.Int64])
+def test_integers_of_any_size_in_a_table(kind):
+    frame = pl.DataFrame({"id": pl.Series([1, 1, 1], dtype=kind), "v": pl.Series([3, None, 5], dtype=kind)})
+    np.testing.assert_array_equal(as_batch(frame, sequence="id").numeric, [[3], [np.nan], [5]])
+
+
+def test_a_column_without_values_is_the_same_in_tables_and_dicts():
+    rows = [{"v": 0.5, "none": None}, {"v": 1.5, "none": None}]
+    frame = pd.DataFrame(rows).astype({"none": object}).assign(id=1)
+    batch = as_batch(frame, sequence="id")
+    check_same(batch, as_batch([rows]))
+    np.testing.assert_array_equal(as_batch(frame.assign(none=2.0), schema=batch.schema).numeric[:, 1], [2, 2])
+    typed = as_batch(frame.astype({"none": "string"}), sequence="id")
+    assert names(typed) == [("v", "numeric"), ("none", "categorical")]
 
 
 def test_table_equals_list_of_dicts():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +54,68 @@ def test_fit(y, classes, kind, codes):
     assert coder.classes_.dtype.kind == kind
 
 
+def masked(values, hidden):
+    return np.ma.masked_array(values, np.isin(np.arange(len(values)), hidden))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64, str, object])
+def test_masked_labels_are_unobserved(kind):
+    values = np.array([1, 2, 99, 2, 1]).astype(kind)
+    classes = np.unique(values[:2]).tolist()
+    coder = LabelCoder()
+    assert coder.fit([masked(values[:3], 2), masked(values[3:], [])], BATCH).tolist() == [0, 1, -1, 1, 0]
+    assert coder.classes_.tolist() == classes
+    assert type(coder.classes_.tolist()[0]) is type(classes[0])
+    batch = as_batch(pd.DataFrame({"id": [1, 2, 1, 2, 1], "v": range(5)}), sequence="id")
+    assert coder.fit(masked(values, 2), batch).tolist() == [0, -1, 0, 1, 1]
+    assert coder.classes_.tolist() == classes
+
+
+def test_masked_labels_of_a_matrix_and_in_a_list():
+    coder = LabelCoder()
+    matrix = np.ma.masked_equal([[1, 99], [2, 1]], 99)
+    assert coder.fit(matrix, as_batch(["ab", "cd"])).tolist() == [0, -1, 1, 0]
+    assert coder.fit([list(matrix[0]), [2, 1]], as_batch(["ab", "cd"])).tolist() == [0, -1, 1, 0]
+    assert coder.classes_.tolist() == [1, 2]
+    assert coder.fit([3, np.ma.masked, np.array(4)], flat_batch(3)).tolist() == [0, -1, 1]
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pd.Series([3, None, 5], dtype="Int64"),
+        pl.Series([3, None, 5]),
+        pl.Series([3, None, 5], dtype=pl.Int128),
+        pa.chunked_array([[3, None], [5]]),
+    ],
+    ids=["pandas", "polars", "Int128", "pyarrow"],
+)
+def test_integers_with_gaps_stay_integers(series):
+    batch = as_batch(pd.DataFrame({"id": [1, 1, 1], "v": range(3)}), sequence="id")
+    coder = LabelCoder()
+    for y, of in (([series, [5, 3]], BATCH), (series, batch), (series, flat_batch(3))):
+        assert coder.fit(y, of).tolist()[:3] == [0, -1, 1]
+        assert coder.classes_.dtype.kind == "i"
+    frame = pa.table({"y": series}) if isinstance(series, pa.ChunkedArray) else series.to_frame()
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        assert coder.fit(frame, batch).tolist() == [0, -1, 1]
+    assert coder.classes_.dtype.kind == "i"
+
+
+def test_truth_values_with_gaps_and_floats_stay_what_they_are():
+    coder = LabelCoder()
+    coder.fit([pd.Series([True, None, False], dtype="boolean"), [True, False]], BATCH)
+    assert coder.classes_.dtype == bool
+    coder.fit([pd.Series([1.0, None, 2.0]), np.array([1.0, 2.0])], BATCH)
+    assert coder.classes_.dtype == float
+
+
+@pytest.mark.parametrize("nan", ["NaN", "sNaN"])
+def test_decimal_nan_is_unobserved(nan):
+    coder = LabelCoder()
+    assert coder.fit([[Decimal(nan), Decimal(1), Decimal(2)], [Decimal(2)] * 2], BATCH).tolist() == [-1, 0, 1, 1, 1]
+
+
 def test_encode_and_decode():
     coder = LabelCoder()
     codes = coder.fit(["BIO", "OO"], BATCH)
@@ -92,6 +156,12 @@ def test_encode_and_decode():
          r"y\[0\] holds dates or times \(dtype datetime64\[ns\]\).*Convert them to strings"),
         ([pd.Series(TIMES[:3]), pd.Series(TIMES[3:])], InputTypeError, r"y\[0\] holds dates or times"),
         ([list("abc"), TIMES[3:] - TIMES[0]], InputTypeError, r"y\[1\] holds dates or times \(dtype timedelta64"),
+        ([np.ma.masked_array(TIMES[:3], [1, 0, 0]), list("ab")], InputTypeError, r"y\[0\] holds dates or times"),
+        ([[(0, 1), (np.nan, 1), (1, 1)], [(0, 1)] * 2], InputError,
+         r"label at sequence 0, position 1 is \(nan, 1\), which holds NaN and so is equal to no other label"),
+        ([["a", "b", "c"], b"ab"], InputTypeError, r"y\[1\] is b'ab', a bytes; expected a sequence of 2 labels"),
+        ([["a", "b"], ["a", "b"]], InputError,
+         r"X\[0\] is a string, and each character of it is a position; for words pass a list: X\[0\].split\(\)"),
         ([["a", "b", "c"], ["a", TIMES[0]]], InputTypeError,
          "label at sequence 1, position 1 is .*, a date or time; convert such labels to strings"),
     ],
@@ -139,6 +209,9 @@ def test_table_labels():
     assert coder.encode(["b", "d"], part).tolist() == [1, 3]
     with pytest.raises(InputError, match="y has 4 labels but the table has 5 rows"):
         coder.fit(list("abcd"), batch)
+    for y in (frame[["id", "y"]], np.zeros((5, 2))):
+        with pytest.raises(InputError, match=r"of shape \(5, 2\).*y has 2 columns. Pass the one that holds the labels"):
+            coder.fit(y, batch)
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=6), min_size=1, max_size=6))

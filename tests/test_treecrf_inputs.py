@@ -165,6 +165,16 @@ def test_score_with_weights():
     assert model.score(X, y, sample_weight=weights) == pytest.approx(np.average(right, weights=weights * lengths))
 
 
+def test_score_warns_if_no_label_is_known():
+    X, y = chains(5)
+    model = small(max_iter=1).fit(X, [[ord(label) for label in labels] for labels in y])
+    match = r"no label of y is one that TreeCRF was trained with, .* it knows 97, 98, 99 \(int\). Pass labels"
+    with pytest.warns(UserWarning, match=match):
+        assert model.score(X, [[None, *labels[1:]] for labels in y]) == 0.0
+    some = [[97, *labels[1:]] for labels in y]
+    assert 0 <= model.score(X, some) < 1  # unknown labels beside known ones are wrong, and that is all
+
+
 def test_class_weights_multiply_odds():
     rng = np.random.default_rng(0)
     X = [rng.integers(2, size=(1, 1)).astype(float) for _ in range(200)]
@@ -217,6 +227,23 @@ def test_missing_values_may_tell():
     X = [np.array([[np.nan], [1.0], [np.nan], [2.0]]), np.array([[3.0], [np.nan]])]
     y = ["1010", "01"]
     assert small(order=0).fit(X, y).score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("n_keys", [200, 300])
+def test_a_key_with_the_value_zero_may_tell(n_keys, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [{f"k{i}": float(rng.normal())} for i in range(n_keys) for _ in range(3)]
+    chosen = rng.random(len(rows)) < 0.06  # rare enough for the sparse part
+    for row, seen in zip(rows, chosen, strict=True):
+        if seen:
+            row["event"] = float(rng.choice([0.0, 0.0, 1.0, -1.0]))
+    labels = ["yes" if row.get("event") == 0 else "no" for row in rows]
+    model = small(order=0, window=0, init="labels", learning_rate=1.0).fit([rows], [labels])
+    assert ("event" in model._schema.sparse_names) == (n_keys == 300)
+    assert model.score([rows], [labels]) == 1.0
+    model.save(tmp_path / "model")
+    for same in (model, TreeCRF.load(tmp_path / "model")):
+        assert same.predict([[{"event": 0.0}, {}, {"event": None}, {"event": 1}]])[0].tolist() == ["yes"] + ["no"] * 3
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ Two kinds of them::
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -33,6 +34,7 @@ from seqboost.estimators.parameters import Rule, check_parameters, plain_number
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
 from seqboost.exceptions import InputError
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
+from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
 
 __all__ = ["Labeler"]
 
@@ -171,6 +173,8 @@ class Labeler(BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of elements that are labelled right; unobserved labels do not count.
 
+        Labels that training did not have count as wrong; if there are no others, a warning says so.
+
         Parameters
         ----------
         X, y : as in ``fit``
@@ -191,10 +195,18 @@ class Labeler(BaseEstimator):
         batch = self._opened(X)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark")
         weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)
-        counted = (labels != -1) & (weights > 0)
+        counted = (labels != UNOBSERVED) & (weights > 0)
         if not counted.any():
             raise InputError(
                 "y has no observed label to score against: every label is None or NaN, or has sample_weight 0"
+            )
+        if (labels[counted] == UNKNOWN).all():
+            known, kinds = self.classes_.tolist(), sorted({type(label).__name__ for label in self.classes_.tolist()})
+            warnings.warn(
+                f"no label of y is one that {type(self).__name__} was trained with, so none can be right; it knows "
+                f"{', '.join(map(repr, known[:5]))}{', ...' if len(known) > 5 else ''} ({' and '.join(kinds)}). Pass "
+                f"labels of that kind: 0 and '0' are different labels",
+                stacklevel=2,
             )
         return float(np.average((self._codes(batch) == labels)[counted], weights=weights[counted]))
 

@@ -358,6 +358,8 @@ class FeatureBinner:
             )
         try:
             window_offsets, window_start = arrays["window_offsets"], arrays["window_start"]
+            # Files of earlier versions know no stored zeros.
+            arrays = {"indicators_has_zero": np.zeros_like(arrays["indicators_has_missing"]), **arrays}
             binner = cls(
                 column_names=tuple(header["column_names"]),
                 column_kinds=arrays["column_kinds"],
@@ -389,6 +391,7 @@ class FeatureBinner:
             and len(self.windows) == n_columns + 1
             and len(self.indicator_names) == self.indicators.n_features
             and self.indicators.threshold_start[-1] == self.indicators.thresholds.size
+            and self.indicators.has_zero.shape == self.indicators.n_positive.shape
             and self.policies.dtype == np.uint8
             and self.policies.shape == (n_columns + 1,)
             and bool(np.isin(self.policies, POLICIES).all())

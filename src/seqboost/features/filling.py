@@ -146,8 +146,10 @@ class Filler:
         if sparse is None:
             return None, names
         missing = np.isnan(sparse.data)
-        filled = sparse.copy()
-        filled.data[missing] = self.sparse_numbers[sparse.indices[missing]]
+        data = np.where(missing, self.sparse_numbers[sparse.indices], sparse.data)
+        kept = ~missing | (data != 0)  # what becomes 0 is absent, unlike a 0 that was there
+        indptr = np.concatenate([[0], np.cumsum(kept)])[sparse.indptr]
+        filled = sp.csr_array((data[kept], sparse.indices[kept], indptr), shape=sparse.shape)
         if len(self.sparse_flagged) == 0:
             return filled, names
         flags = sp.csr_array((missing.astype(filled.dtype), sparse.indices, sparse.indptr), shape=sparse.shape)

@@ -2,10 +2,11 @@
 
 The slots of a column, in increasing order of the values they stand for::
 
-    negative bins | (zero = absent: no slot) | positive bins | missing (explicit NaN, if training had any)
+    negative bins | (absent: no slot) | bins from zero on | missing (explicit NaN, if training had any)
 
 A column whose values are all the same is an indicator: one slot. No bin holds values of both signs, so "absent" has a
-place of its own among them, `absent_rank` = number of negative bins.
+place of its own among them, `absent_rank` = number of negative bins. A stored zero is a value like others if training
+had one in that column (rare keys of dicts, where 0 is not the same as no value), and otherwise as good as absent.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ class IndicatorCoder:
     feature_of : ndarray of shape (n_columns,), dtype int32
         Feature of each column, -1 if it was dropped.
     n_negative, n_positive : ndarray of shape (n_features,), dtype int32
-        Number of bins below and above zero.
+        Number of bins below zero, and from zero on.
     has_missing : ndarray of shape (n_features,), dtype uint8
         Whether there is a slot for missing values.
+    has_zero : ndarray of shape (n_features,), dtype uint8
+        Whether a stored zero is a value of its own; if not, it counts as absent.
     thresholds : ndarray, dtype float64
         For each feature the thresholds between its negative bins, then those between its positive ones.
     threshold_start : ndarray of shape (n_features + 1,), dtype int64
@@ -45,6 +48,7 @@ class IndicatorCoder:
     n_negative: NDArray[np.int32]
     n_positive: NDArray[np.int32]
     has_missing: NDArray[np.uint8]
+    has_zero: NDArray[np.uint8]
     thresholds: NDArray[np.float64]
     threshold_start: NDArray[np.int64]
 
@@ -60,12 +64,11 @@ class IndicatorCoder:
         min_count : int
         """
         if sparse is None:
-            nothing = np.empty(0, dtype=np.int32)
-            return cls(nothing, nothing, nothing, nothing.astype(np.uint8), np.empty(0), np.zeros(1, dtype=np.int64))
+            nothing, none = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint8)
+            return cls(nothing, nothing, nothing, none, none, np.empty(0), np.zeros(1, dtype=np.int64))
         by_column = sparse.tocsc(copy=True)
         by_column.sum_duplicates()
-        by_column.eliminate_zeros()
-        values = by_column.data.astype(np.float32)
+        values = by_column.data
         start = by_column.indptr.astype(np.int64)
         kept = np.flatnonzero(np.diff(start) >= max(min_count, 1))
         feature_of = np.full(by_column.shape[1], -1, dtype=np.int32)
@@ -73,7 +76,7 @@ class IndicatorCoder:
         smallest, largest = _extremes(values, start, kept)
         # NaN is equal to nothing, so columns with missing values are not constant.
         n_negative = (largest < 0).astype(np.int32)
-        n_positive = (smallest > 0).astype(np.int32)
+        n_positive = (smallest >= 0).astype(np.int32)
         has_missing = np.zeros(kept.size, dtype=np.uint8)
         cuts: list[NDArray[np.float64]] = [np.empty(0)] * kept.size
         for feature in np.flatnonzero(smallest != largest):
@@ -82,9 +85,11 @@ class IndicatorCoder:
             n_negative[feature], n_positive[feature] = below[0], above[0]
             cuts[feature] = np.concatenate([below[1], above[1]])
             has_missing[feature] = np.isnan(column).any()
+        with_zero = np.searchsorted(start, np.flatnonzero(values == 0), side="right") - 1
+        has_zero = np.isin(kept, with_zero).astype(np.uint8)
         threshold_start = np.concatenate([[0], np.cumsum([cut.size for cut in cuts])]).astype(np.int64)
         thresholds = np.concatenate([np.empty(0), *cuts])
-        return cls(feature_of, n_negative, n_positive, has_missing, thresholds, threshold_start)
+        return cls(feature_of, n_negative, n_positive, has_missing, has_zero, thresholds, threshold_start)
 
     @property
     def n_features(self) -> int:
@@ -127,11 +132,12 @@ class IndicatorCoder:
         slots = np.empty(rows.nnz, dtype=np.int32)
         encode_entries(
             np.ascontiguousarray(rows.indices, dtype=np.int32),
-            np.ascontiguousarray(rows.data, dtype=np.float32),
+            np.ascontiguousarray(rows.data, dtype=np.float64),
             self.feature_of,
             self.n_negative,
             self.n_positive,
             self.has_missing,
+            self.has_zero,
             self.thresholds,
             self.threshold_start,
             slot_start,
@@ -147,26 +153,26 @@ class IndicatorCoder:
 
 
 def _extremes(
-    values: NDArray[np.float32], start: NDArray[np.int64], kept: NDArray[np.intp]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    values: NDArray[np.floating], start: NDArray[np.int64], kept: NDArray[np.intp]
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Find the smallest and largest value of each column kept; NaN if it has a missing one."""
     filled = np.flatnonzero(np.diff(start) > 0)  # reduceat misreads empty stretches
     if filled.size == 0:
-        return np.empty(0, dtype=np.float32), np.empty(0, dtype=np.float32)
+        return np.empty(0), np.empty(0)
     where = np.searchsorted(filled, kept)
-    smallest: NDArray[np.float32] = np.minimum.reduceat(values, start[filled])[where]
-    largest: NDArray[np.float32] = np.maximum.reduceat(values, start[filled])[where]
+    smallest: NDArray[np.floating] = np.minimum.reduceat(values, start[filled])[where]
+    largest: NDArray[np.floating] = np.maximum.reduceat(values, start[filled])[where]
     return smallest, largest
 
 
 def _split_bins(
-    values: NDArray[np.float32], max_bins: int
+    values: NDArray[np.floating], max_bins: int
 ) -> tuple[tuple[int, NDArray[np.float64]], tuple[int, NDArray[np.float64]]]:
-    """Give the number of bins and thresholds of a column's negative values, then of its positive ones.
+    """Give the number of bins and thresholds of a column's negative values, then of the others.
 
     Bins are shared out in proportion to the number of values of either sign, at least one each.
     """
-    sides: Sequence[NDArray[np.float32]] = (values[values < 0], values[values > 0])
+    sides: Sequence[NDArray[np.floating]] = (values[values < 0], values[values >= 0])
     distinct = [np.unique(side).size for side in sides]
     limits = list(distinct)
     if sum(distinct) > max_bins:
@@ -181,11 +187,12 @@ def _split_bins(
 @jit
 def encode_entries(
     column: NDArray[np.int32],  # IN (n_entries,)
-    value: NDArray[np.float32],  # IN (n_entries,)
+    value: NDArray[np.float64],  # IN (n_entries,)
     feature_of: NDArray[np.int32],  # IN (n_columns,)
     n_negative: NDArray[np.int32],  # IN (n_features,)
     n_positive: NDArray[np.int32],  # IN (n_features,)
     has_missing: NDArray[np.uint8],  # IN (n_features,)
+    has_zero: NDArray[np.uint8],  # IN (n_features,)
     thresholds: NDArray[np.float64],  # IN (n_thresholds,)
     threshold_start: NDArray[np.int64],  # IN (n_features + 1,)
     slot_start: NDArray[np.int32],  # IN (n_features + 1,)
@@ -196,7 +203,7 @@ def encode_entries(
         slots[entry] = -1
         feature = feature_of[column[entry]]
         x = value[entry]
-        if feature < 0 or x == 0:
+        if feature < 0 or (x == 0 and not has_zero[feature]):
             continue
         if x != x:
             if has_missing[feature]:
@@ -205,7 +212,7 @@ def encode_entries(
         first = threshold_start[feature]
         before = 0
         bins = n_negative[feature]
-        if x > 0:
+        if x >= 0:
             first += max(bins - 1, 0)
             before = bins
             bins = n_positive[feature]

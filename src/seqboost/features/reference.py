@@ -99,9 +99,12 @@ def _row_slots(binner: FeatureBinner, batch: SequenceBatch, row: int) -> list[in
             s += 1
     if batch.sparse is None:
         return slots
-    cells = batch.sparse[[row]].toarray()[0]
+    stored = batch.sparse[[row]].tocoo()
+    cells: dict[int, float] = {}
+    for column, x in zip(stored.coords[1].tolist(), stored.data.tolist(), strict=True):
+        cells[column] = cells.get(column, 0.0) + x
     for feature, column in enumerate(binner.indicators.kept):
-        local = _indicator_slot(binner, feature, float(cells[column]))
+        local = _indicator_slot(binner, feature, cells[column]) if column in cells else ABSENT
         if local != ABSENT:
             slots.append(int(slot_start[s + feature]) + local)
     return slots
@@ -111,7 +114,7 @@ def _indicator_slot(binner: FeatureBinner, feature: int, x: float) -> int:
     coder = binner.indicators
     below, above = int(coder.n_negative[feature]), int(coder.n_positive[feature])
     cuts = list(coder.thresholds[coder.threshold_start[feature] : coder.threshold_start[feature + 1]])
-    if x == 0:
+    if x == 0 and not coder.has_zero[feature]:
         return ABSENT
     if math.isnan(x):
         return below + above if coder.has_missing[feature] else ABSENT

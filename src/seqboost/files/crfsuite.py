@@ -23,7 +23,7 @@ from seqboost.files.building import Rows
 from seqboost.files.output import label_text, sequence_values
 from seqboost.files.reading import Answers, Reading, SequenceData, check_rows, labelled, made
 from seqboost.files.source import Source
-from seqboost.sequences.columns import Extra
+from seqboost.sequences.columns import Extra, narrowed
 
 __all__ = ["SparseRows", "answer_crfsuite", "read_crfsuite", "write_crfsuite"]
 
@@ -35,7 +35,7 @@ class SparseRows:
         self.index: dict[str, int] = {}
         self.indptr = array("q", [0])
         self.indices = array("i")
-        self.values = array("f")
+        self.values = array("d")
         self.sequences = array("q")
         self.labels = Rows([])
         self._codes = array("i")
@@ -60,7 +60,7 @@ class SparseRows:
         for j, name in enumerate(names):
             rank[self.index[name]] = j
         indices = rank[np.frombuffer(self.indices, dtype=np.int32)] if len(self.indices) else np.empty(0, np.int32)
-        values = np.frombuffer(self.values, dtype=np.float32).copy() if len(self.values) else np.empty(0, np.float32)
+        values = narrowed(np.array(self.values, dtype=np.float64))
         indptr = np.frombuffer(self.indptr, dtype=np.int64)
         matrix = sp.csr_array((values, indices, indptr), shape=(layout.n_rows, len(names)))
         matrix.sort_indices()

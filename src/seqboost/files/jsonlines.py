@@ -65,6 +65,7 @@ def read_jsonl(sources: Sequence[Source], reading: Reading, labels: str) -> Sequ
     """Read JSON lines; see :func:`seqboost.files.read_sequences`."""
     keys: dict[str, _Key] = {}
     members: dict[str, int] = {}
+    lists: dict[str, None] = {}
     member_rows, member_names = array("q"), array("i")
     lengths: list[int] = []
     tags = Rows([])
@@ -87,6 +88,7 @@ def read_jsonl(sources: Sequence[Source], reading: Reading, labels: str) -> Sequ
             for row, position in enumerate(positions, start=n_rows):
                 for key, value in position.items():
                     if isinstance(value, list):
+                        lists[key] = None
                         for member in value:
                             member_rows.append(row)
                             member_names.append(members.setdefault(f"{key}={member}", len(members)))
@@ -104,7 +106,11 @@ def read_jsonl(sources: Sequence[Source], reading: Reading, labels: str) -> Sequ
     for key in reading.drop:
         if key not in declared:
             raise sources[0].stop(f"it has no key {key!r} to be dropped; its keys are {', '.join(keys)}")
+    for name in members:
+        if name in keys:
+            raise sources[0].stop(f"it has a key {name!r} and a list with a member of that name; rename one of them")
     columns, extra = _columns(keys, FORMS[form], layout, (member_rows, member_names, list(members)))
+    extra = replace(extra, lists=tuple(lists))
     of_rows: tuple[Any, tuple[Any, ...]] = (None, ())
     if len(tag_codes) == n_rows:
         of_rows = _labels(list(tags.labels.index), np.array(tag_codes, dtype=np.int32))
@@ -215,7 +221,7 @@ def _columns(
         if form == "dicts" and len(rows) and (key.only_ones or is_rare):
             sparse_rows.append(rows)
             sparse_names += [name] * len(rows)
-            sparse_values.append(numbers.astype(np.float32))
+            sparse_values.append(numbers)
             continue
         values = np.full(layout.n_rows, np.nan)
         values[rows] = numbers
@@ -224,7 +230,7 @@ def _columns(
     if len(at):
         sparse_rows.append(np.array(at, dtype=np.int64))
         sparse_names += [names[j] for j in which]
-        sparse_values.append(np.ones(len(at), dtype=np.float32))
+        sparse_values.append(np.ones(len(at)))
     if not sparse_rows:
         return columns, Extra()
     return columns, Extra(

@@ -14,7 +14,7 @@ from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import assemble, from_matrix, infer_column, is_number_type, resolve_categorical
 
-__all__ = ["check_dtype", "read_arrays", "read_matrix", "read_rows", "unmask"]
+__all__ = ["check_dtype", "none_for_masked", "read_arrays", "read_matrix", "read_rows", "unmask"]
 
 
 def unmask(array: Any) -> NDArray[Any]:
@@ -22,9 +22,15 @@ def unmask(array: Any) -> NDArray[Any]:
     if type(array) is np.ndarray:
         return array
     if isinstance(array, np.ma.MaskedArray):
-        to, fill = (np.float64, np.nan) if array.dtype.kind in "biuf" else (object, None)
-        return np.ma.filled(array.astype(to), fill)
+        return np.ma.filled(array.astype(np.float64), np.nan) if array.dtype.kind in "biuf" else none_for_masked(array)
     return np.asarray(array)
+
+
+def none_for_masked(array: np.ma.MaskedArray[Any, Any]) -> NDArray[np.object_]:
+    """Return an array of objects with None for masked entries (``filled`` takes None for "the default", a "?")."""
+    values = np.array(array.data, dtype=object)
+    values[np.ma.getmaskarray(array)] = None
+    return values
 
 
 def check_dtype(array: NDArray[Any], where: str) -> None:
@@ -86,11 +92,9 @@ def read_rows(rows: Sequence[Any], layout: Layout, categorical_features: Any) ->
             f"{layout.where(row)} has {widths[row]} features but {layout.where(0)} has {widths[0]}; all positions need "
             "the same columns. Use None or NaN for missing values, or dicts if features come and go."
         )
-    types = set(map(type, chain.from_iterable(rows))) - {type(None)}
-    if all(is_number_type(kind) and not issubclass(kind, (complex, np.complexfloating)) for kind in types):
-        with suppress(OverflowError):  # an int beyond all floats: reading column by column tells where it is
-            matrix = np.array(list(rows) if widths[0] else [()] * len(rows), dtype=np.float64)
-            return read_matrix(matrix, layout, "arrays", categorical_features)
+    matrix = _number_matrix(rows, widths[0])
+    if matrix is not None:
+        return read_matrix(matrix, layout, "arrays", categorical_features)
     names = [f"x{j}" for j in range(widths[0])]
     categorical = resolve_categorical(categorical_features, names)
     columns = [
@@ -98,3 +102,14 @@ def read_rows(rows: Sequence[Any], layout: Layout, categorical_features: Any) ->
         for j, (name, values) in enumerate(zip(names, zip(*rows, strict=True), strict=True))
     ]
     return assemble(columns, layout, "arrays")
+
+
+def _number_matrix(rows: Sequence[Any], width: int) -> NDArray[np.float64] | None:
+    """Return rows of numbers at once, or None if they have to be looked at column by column."""
+    types = set(map(type, chain.from_iterable(rows))) - {type(None)}
+    if not all(is_number_type(kind) and not issubclass(kind, (complex, np.complexfloating)) for kind in types):
+        return None
+    # an int beyond all floats, a signalling NaN: column by column it is told where the one is, the other is missing
+    with suppress(OverflowError, ValueError), np.errstate(over="ignore"):
+        return np.array(list(rows) if width else [()] * len(rows), dtype=np.float64)
+    return None

@@ -35,8 +35,8 @@ class ColumnSchema:
         How the column is used.
     forced : bool, default=False
         Whether the user declared the column categorical; its values may then be numbers.
-    holds : tuple of {"number", "string"}, default=()
-        Of what types the values of a declared column are; empty where that is not known.
+    holds : tuple of {"byte string", "number", "string"}, default=()
+        Of what types the values of a categorical column are; empty where that is not known.
     """
 
     name: str
@@ -59,12 +59,18 @@ class BatchSchema:
         Form of the user's object.
     sequence : str or None
         Name of the table column that tells the sequences apart.
+    lists : tuple of str, default=()
+        Keys of dicts whose values are lists or sets of strings; their columns are ``"key=member"``.
+    has_names : bool, default=False
+        Whether the names are the user's own even if they look like ours (a flat table with columns "x0", "x1").
     """
 
     columns: tuple[ColumnSchema, ...]
     sparse_names: tuple[str, ...]
     form: str
     sequence: str | None = None
+    lists: tuple[str, ...] = ()
+    has_names: bool = False
 
     @property
     def n_features(self) -> int:
@@ -79,7 +85,7 @@ class BatchSchema:
     @property
     def named(self) -> bool:
         """Whether columns are found by name (dicts, tables) rather than by position."""
-        if self.form in NAMED_FORMS:
+        if self.form in NAMED_FORMS or self.has_names:
             return True
         return any(name != f"x{j}" for j, name in enumerate(self.names))
 
@@ -92,6 +98,8 @@ class BatchSchema:
             "sparse_names": list(self.sparse_names),
             "form": self.form,
             "sequence": self.sequence,
+            "lists": list(self.lists),
+            "has_names": self.has_names,
         }
 
     @classmethod
@@ -101,7 +109,8 @@ class BatchSchema:
             ColumnSchema(c["name"], c["kind"], bool(c.get("forced", False)), tuple(c.get("holds", ())))
             for c in data["columns"]
         )
-        return cls(columns, tuple(data["sparse_names"]), data["form"], data.get("sequence"))
+        lists, has_names = tuple(data.get("lists", ())), bool(data.get("has_names", False))
+        return cls(columns, tuple(data["sparse_names"]), data["form"], data.get("sequence"), lists, has_names)
 
 
 def empty_sequence(i: int) -> InputError:
@@ -195,8 +204,9 @@ class SequenceBatch:
         Codes into ``categories[j]``; -1 = missing.
     categories : tuple of ndarray of object
         The distinct values of each categorical column in this batch.
-    sparse : scipy.sparse.csr_array of float32, shape (n_rows, n_sparse), or None
-        Absent entries are absent (not missing); an explicit NaN is missing.
+    sparse : scipy.sparse.csr_array of float32 or float64, shape (n_rows, n_sparse), or None
+        Absent entries are absent (not missing); an explicit NaN is missing. An explicit 0 is a number (rare keys of
+        dicts have some; sparse matrices are read without theirs).
     schema : BatchSchema
         Names and kinds of the columns.
     origin : Layout

@@ -10,6 +10,7 @@ import datetime
 import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,15 @@ __all__ = [
     "is_beyond_floats",
     "is_missing",
     "is_number_type",
+    "narrowed",
     "resolve_categorical",
+    "tidied",
+    "type_name",
     "value_types",
 ]
 
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-ABSENT_TYPES = ("NoneType", "NAType", "NaTType")  # by name: pandas must not be imported to recognise its NA
+ABSENT_TYPES = ("NoneType", "NAType", "NaTType", "MaskedConstant")  # by name: pandas must not be imported for its NA
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +54,7 @@ class Column:
         """Name and kind."""
         if self.categories is None:
             return ColumnSchema(self.name, "numeric", self.forced)
-        holds = value_types(self.categories) if self.forced else ()
-        return ColumnSchema(self.name, "categorical", self.forced, holds)
+        return ColumnSchema(self.name, "categorical", self.forced, value_types(self.categories))
 
 
 class TrainedCategories(frozenset[str]):
@@ -65,6 +68,8 @@ class Extra:
     sparse: sp.csr_array | None = None
     sparse_names: tuple[str, ...] = ()
     sequence: str | None = None
+    lists: tuple[str, ...] = ()
+    has_names: bool = False
 
 
 def is_number_type(kind: type) -> bool:
@@ -73,55 +78,75 @@ def is_number_type(kind: type) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value stands for "missing": None, NaN, NaT, NA."""
+    """Tell whether a value stands for "missing": None, NaN, NaT, NA, masked."""
     if value is None or type(value).__name__ in ABSENT_TYPES:
         return True
+    if isinstance(value, Decimal):
+        return value.is_nan()  # a signalling NaN must not be compared
     return isinstance(value, (float, np.floating)) and value != value
 
 
+def tidied(values: Sequence[Any] | NDArray[Any]) -> tuple[Any, set[type]]:
+    """Return values with None for what is masked or NA and scalars for arrays without dimensions, and their types."""
+    types = set(map(type, values))
+    if any(issubclass(kind, (np.ndarray, Decimal)) or kind.__name__ in ABSENT_TYPES[1:] for kind in types):
+        values = [
+            None if is_missing(value) else value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+            for value in values
+        ]
+        types = set(map(type, values))
+    return values, types
+
+
 def value_types(values: Iterable[Any]) -> tuple[str, ...]:
-    """Name the types of categories: numbers, strings; nothing if there are others, which cannot be told apart."""
-    kinds = set(map(type, values))
-    found = {"string" if issubclass(kind, str) else "number" if is_number_type(kind) else "" for kind in kinds}
+    """Name the types of categories; nothing if there are others than these, which cannot be told apart."""
+    found = set(map(type_name, set(map(type, values))))
     return () if "" in found else tuple(sorted(found))
+
+
+def type_name(kind: type) -> str:
+    """Name a type of categories: string, byte string or number; "" for any other."""
+    if issubclass(kind, str):
+        return "string"
+    if issubclass(kind, bytes):
+        return "byte string"
+    return "number" if is_number_type(kind) else ""
 
 
 def shrink(values: NDArray[Any]) -> NDArray[Any]:
     """Turn numbers into float32 where that is exact for their type, else float64."""
     exact = values.dtype.kind == "b" or values.dtype.itemsize <= (4 if values.dtype.kind == "f" else 2)
-    return values.astype(np.float32 if exact else np.float64, copy=False)
+    with np.errstate(over="ignore"):  # a longdouble beyond all floats becomes infinite, and is refused as such
+        return values.astype(np.float32 if exact else np.float64, copy=False)
+
+
+def narrowed(values: NDArray[Any]) -> NDArray[Any]:
+    """Turn numbers into float32 where that changes none of them, else float64."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        narrow = values.astype(np.float32, copy=False)
+        return narrow if np.array_equal(narrow, values, equal_nan=True) else values.astype(np.float64, copy=False)
 
 
 def infer_column(name: str, values: Sequence[Any], layout: Layout, *, forced: bool = False) -> Column:
-    """Make a column from Python values: all numbers -> numeric, all else -> categorical.
+    """Make a column from Python values: numbers alone -> numeric unless ``forced``, all else -> categorical.
 
-    Numbers and other values in one column are refused unless the user ``forced`` it to be categorical.
+    A mixture of numbers and other values is refused later, when it is known what training had
+    (:func:`seqboost.sequences.conform.refuse_mixtures` and :func:`~seqboost.sequences.conform.conform`).
     """
-    types = set(map(type, values))
-    absent = {kind for kind in types if kind.__name__ in ABSENT_TYPES}
-    if absent - {type(None)}:
-        values = [None if type(value) in absent else value for value in values]
-    types -= absent
+    values, types = tidied(values)
+    types -= {type(None)}
     for kind in types:
         _refuse_type(kind, name, values, layout)
-    others = {kind for kind in types if not is_number_type(kind)}
-    if not others and not forced:
+    if all(map(is_number_type, types)) and not forced:
         return Column(name, _floats(name, values, layout))
-    if len(others) < len(types) and not forced:
-        for row, value in enumerate(values):
-            if is_number_type(type(value)) and not is_missing(value):
-                raise InputError(
-                    f"Column {name!r} mixes numbers and other values: {layout.where(row)} holds the number {value!r} "
-                    f"among values like {_first_other(values)!r}. Make them all numbers or all strings, or name the "
-                    "column in categorical_features."
-                )
     return Column(name, *factorize(values), forced=forced)
 
 
 def _floats(name: str, values: Sequence[Any], layout: Layout) -> NDArray[np.float64]:
     """Return numbers as floats; Python's ints may be beyond them."""
     try:
-        return np.array(values, dtype=np.float64)
+        with np.errstate(over="ignore"):  # as in `shrink`
+            return np.array(values, dtype=np.float64)
     except OverflowError:
         row = next(row for row, value in enumerate(values) if is_beyond_floats(value))
         raise InputError(
@@ -139,10 +164,6 @@ def is_beyond_floats(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return False
-
-
-def _first_other(values: Sequence[Any]) -> Any:
-    return next(value for value in values if not is_missing(value) and not is_number_type(type(value)))
 
 
 def _refuse_type(kind: type, name: str, values: Sequence[Any], layout: Layout) -> None:
@@ -228,6 +249,11 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str]) -> set[
         return {j for j, name in enumerate(names) if name in categorical_features}
     if isinstance(categorical_features, (str, numbers.Integral)):
         categorical_features = [categorical_features]
+    if not isinstance(categorical_features, Iterable):
+        raise ParameterError(
+            f"categorical_features is {categorical_features!r}, a {type(categorical_features).__name__}; expected "
+            "None, a list of names or indices of columns, or a mask."
+        )
     wanted = list(categorical_features)
     n_columns = len(names)
     if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
@@ -291,7 +317,10 @@ def assemble(columns: Sequence[Column], layout: Layout, form: str, extra: Extra 
     for j, column in enumerate(categorical_columns):
         categorical[:, j] = column.values
     categories = tuple(column.categories for column in categorical_columns if column.categories is not None)
-    schema = BatchSchema(tuple(column.schema for column in columns), extra.sparse_names, form, extra.sequence)
+    schema = BatchSchema(
+        tuple(column.schema for column in columns), extra.sparse_names, form, extra.sequence, extra.lists,
+        extra.has_names,
+    )  # fmt: skip
     return SequenceBatch(layout.offsets, numeric, categorical, categories, extra.sparse, schema, layout)
 
 
@@ -307,5 +336,6 @@ def _refuse_infinity(matrix: NDArray[Any], names: Sequence[str], layout: Layout)
 def infinity(name: str, where: str) -> InputError:
     """Return the error for an infinite value."""
     return InputError(
-        f"Input X contains infinity (inf): {where}, column {name!r}. Replace it by NaN (missing) or a finite number."
+        f"Input X contains infinity (inf) or a number too large for a float: {where}, column {name!r}. Replace it by "
+        "NaN (missing) or a finite number."
     )

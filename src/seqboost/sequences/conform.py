@@ -8,6 +8,7 @@ here, in one place, or refused with the sequence and position at fault.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,18 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.batch import BatchSchema, ColumnSchema, SequenceBatch
-from seqboost.sequences.columns import Column, Extra, assemble, categories_of_numbers, is_missing, value_types
+from seqboost.sequences.columns import (
+    Column,
+    Extra,
+    assemble,
+    categories_of_numbers,
+    is_number_type,
+    type_name,
+    value_types,
+)
 from seqboost.sequences.sparse import check_sparse
 
-__all__ = ["columns_of", "conform"]
+__all__ = ["columns_of", "conform", "refuse_mixtures"]
 
 
 def columns_of(batch: SequenceBatch) -> list[Column]:
@@ -38,13 +47,45 @@ def columns_of(batch: SequenceBatch) -> list[Column]:
     return columns
 
 
+def refuse_mixtures(batch: SequenceBatch) -> SequenceBatch:
+    """Return a batch of training as it is; refuse numbers beside other values in a column not declared categorical."""
+    for column in columns_of(batch):
+        if column.categories is None or column.forced:
+            continue
+        row = _first_row(column, is_number_type)
+        if row is not None:
+            other = next(value for value in column.categories if not is_number_type(type(value)))
+            raise InputError(
+                f"Column {column.name!r} mixes numbers and other values: {batch.where(row)} holds the number "
+                f"{_value_at(column, row)!r} among values like {other!r}. Make them all numbers or all strings, or "
+                "name the column in categorical_features."
+            )
+    return batch
+
+
+def _first_row(column: Column, is_of: Callable[[type], bool]) -> int | None:
+    """Return the first row whose category is of certain types, or None."""
+    assert column.categories is not None
+    kinds = {kind: is_of(kind) for kind in set(map(type, column.categories))}
+    if not any(kinds.values()):
+        return None
+    found = np.array([kinds[type(value)] for value in column.categories] + [False])  # code -1 points to the last
+    rows = np.flatnonzero(found[column.values])
+    return int(rows[0]) if len(rows) else None
+
+
+def _value_at(column: Column, row: int) -> Any:
+    assert column.categories is not None
+    return column.categories[column.values[row]]
+
+
 def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> SequenceBatch:
     """Return the batch with exactly the columns and kinds of ``schema``."""
     given = batch.schema
     target = replace(schema, form=given.form, sequence=given.sequence or schema.sequence)
     if (given.columns, given.sparse_names) == (schema.columns, schema.sparse_names):
         for same, wanted in zip(columns_of(batch), schema.columns, strict=True):
-            _refuse_other_types(same, wanted, batch, estimator_name)
+            _check_categories(same, wanted, batch, estimator_name)
         return batch.with_schema(target)
     by_name = _by_name(given, schema, estimator_name)
     if not by_name and given.n_features != schema.n_features:
@@ -58,13 +99,17 @@ def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> S
         dense[column.name if by_name else j] = column
     for j, name in enumerate(given.sparse_names):
         sparse_place[name if by_name else len(given.columns) + j] = j
+    if by_name:
+        for name in schema.lists:
+            listed = dense.get(name) or _from_sparse(batch, sparse_place.get(name), absent=np.nan)
+            _refuse_numbers(listed, name, batch, estimator_name)
     columns = []
     for j, wanted in enumerate(schema.columns):
         key = wanted.name if by_name else j
         source = dense.get(key)
         if source is None:
             if by_name and key not in sparse_place:
-                _refuse_members(batch, wanted.name, schema, estimator_name)
+                _refuse_members(batch, wanted.name, estimator_name)
             source = _from_sparse(batch, sparse_place.get(key), absent=np.nan if by_name else 0.0)
         columns.append(_cast(source, wanted, batch, estimator_name))
     extra = Extra(sequence=target.sequence)
@@ -107,13 +152,24 @@ def _by_name(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> bo
     return False
 
 
-def _refuse_members(batch: SequenceBatch, name: str, schema: BatchSchema, estimator_name: str) -> None:
+def _refuse_numbers(source: Column, key: str, batch: SequenceBatch, estimator_name: str) -> None:
+    """Refuse numbers where training had lists of strings: they would be dropped."""
+    if source.categories is None:
+        present = ~np.isnan(source.values)
+        row = int(np.argmax(present)) if present.any() else None
+    else:
+        row = _first_row(source, is_number_type)
+    if row is not None:
+        raise InputError(
+            f"The key {key!r} held lists or sets of strings when {estimator_name} was trained, but {batch.where(row)} "
+            "holds a number. Pass a list of strings, or one string."
+        )
+
+
+def _refuse_members(batch: SequenceBatch, name: str, estimator_name: str) -> None:
     """Refuse lists and sets (read as indicators ``"key=member"``) where training had one value for each position."""
-    known = set(schema.sparse_names)
-    places = [
-        j for j, given in enumerate(batch.schema.sparse_names) if given.startswith(f"{name}=") and given not in known
-    ]
-    if batch.sparse is None or not places:
+    places = [j for j, given in enumerate(batch.schema.sparse_names) if given.startswith(f"{name}=")]
+    if batch.sparse is None or not places or name not in batch.schema.lists:
         return
     entries = batch.sparse[:, places].tocoo()
     first = int(np.argmin(entries.coords[0]))
@@ -141,13 +197,11 @@ def _cast(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_
             return Column(wanted.name, source.values)
         return Column(wanted.name, _numbers(source, wanted.name, batch, estimator_name))
     if source.categories is not None:
-        if not wanted.forced:
-            _refuse_numbers(source, wanted.name, batch, estimator_name)
-        _refuse_other_types(source, wanted, batch, estimator_name)
+        _check_categories(source, wanted, batch, estimator_name)
         return Column(wanted.name, source.values, source.categories, wanted.forced)
     if wanted.forced:
         column = Column(wanted.name, *categories_of_numbers(source.values), forced=True)
-        _refuse_other_types(column, wanted, batch, estimator_name)
+        _check_categories(column, wanted, batch, estimator_name)
         return column
     present = ~np.isnan(source.values)
     if present.any():
@@ -156,28 +210,29 @@ def _cast(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_
     return Column(wanted.name, np.full(batch.n_rows, -1, dtype=np.int32), np.empty(0, dtype=object))
 
 
-def _refuse_numbers(source: Column, name: str, batch: SequenceBatch, estimator_name: str) -> None:
-    """Refuse numeric categories (of a column declared categorical only now) where training had strings."""
-    assert source.categories is not None
-    for code, value in enumerate(source.categories):
-        if isinstance(value, (int, float)) and not is_missing(value):
-            row = int(np.argmax(source.values == code))
-            raise _number_for_category(name, value, batch.where(row), estimator_name)
+def _check_categories(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_name: str) -> None:
+    """Refuse categories of types that training never had: they would be unknown, every one of them.
 
-
-def _refuse_other_types(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_name: str) -> None:
-    """Refuse a declared column whose values are all of a type training never had: all would be unknown."""
-    if source.categories is None or not wanted.holds:
+    A declared column may hold some such values beside others of a known type.
+    """
+    if source.categories is None:
         return
-    used = source.values >= 0
-    found = value_types(source.categories[np.unique(source.values[used])])
-    if found and not set(found) & set(wanted.holds):
-        row = int(np.argmax(used))
-        raise InputError(
-            f"Column {wanted.name!r} held {wanted.holds[0]}s as categories when {estimator_name} was trained, but now "
-            f"all its values are {found[0]}s: {batch.where(row)} holds {source.categories[source.values[row]]!r}. "
-            f"Pass {wanted.holds[0]}s."
-        )
+    row = None if wanted.forced else _first_row(source, is_number_type)
+    if row is not None:
+        raise _number_for_category(wanted.name, _value_at(source, row), batch.where(row), estimator_name)
+    if not wanted.holds or set(value_types(source.categories)) <= set(wanted.holds):
+        return  # most often; nothing below looks at the rows then
+    found = value_types(source.categories[np.unique(source.values[source.values >= 0])])
+    strange = [kind for kind in found if kind not in wanted.holds]
+    if not strange or (wanted.forced and len(strange) < len(found)):
+        return
+    row = _first_row(source, lambda kind: type_name(kind) in strange)
+    assert row is not None
+    raise InputError(
+        f"Column {wanted.name!r} held {wanted.holds[0]}s as categories when {estimator_name} was trained, but now "
+        f"{'all' if len(strange) == len(found) else 'some of'} its values are {strange[0]}s: {batch.where(row)} holds "
+        f"{_value_at(source, row)!r}. Pass {wanted.holds[0]}s{' (decode them)' if 'byte string' in strange else ''}."
+    )
 
 
 def _number_for_category(name: str, value: Any, where: str, estimator_name: str) -> InputError:
@@ -188,19 +243,16 @@ def _number_for_category(name: str, value: Any, where: str, estimator_name: str)
 
 
 def _numbers(source: Column, name: str, batch: SequenceBatch, estimator_name: str) -> NDArray[np.float64]:
-    """Read the categories of a column as numbers, as far as they are numbers written out."""
+    """Return the categories of a column as numbers; whatever is no number, "3" included, is refused."""
     assert source.categories is not None
-    numbers = np.full(len(source.categories) + 1, np.nan)  # code -1 points to the spare last entry
-    for code, value in enumerate(source.categories):
-        try:
-            numbers[code] = float(value)
-        except (TypeError, ValueError, OverflowError):
-            row = int(np.argmax(source.values == code))
-            raise InputError(
-                f"Column {name!r} was numeric when {estimator_name} was trained, but {batch.where(row)} holds "
-                f"{value!r}. Pass a number, or NaN or None for missing."
-            ) from None
-    return numbers[source.values]
+    row = _first_row(source, lambda kind: not is_number_type(kind))
+    if row is not None:
+        value = _value_at(source, row)
+        raise InputError(
+            f"Column {name!r} was numeric when {estimator_name} was trained, but {batch.where(row)} holds {value!r}, a "
+            f"{type(value).__name__}. Pass a number, or NaN or None for missing."
+        )
+    return np.array([*source.categories, np.nan], dtype=np.float64)[source.values]  # code -1 points to the last
 
 
 def _sparse_part(
@@ -214,12 +266,12 @@ def _sparse_part(
     """Collect the sparse columns of training from sparse and dense columns of the batch."""
     rows: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
     columns: list[NDArray[Any]] = [np.empty(0, dtype=np.int64)]
-    data: list[NDArray[Any]] = [np.empty(0, dtype=np.float32)]
+    data: list[NDArray[Any]] = [np.empty(0)]
 
     def add(at: NDArray[Any], where: Any, values: Any) -> None:
         rows.append(at)
         columns.append(np.broadcast_to(np.asarray(where, dtype=np.int64), at.shape))
-        data.append(np.broadcast_to(np.asarray(values, dtype=np.float32), at.shape))
+        data.append(np.broadcast_to(np.asarray(values, dtype=np.float64), at.shape))
 
     if batch.sparse is not None:
         target = np.full(batch.sparse.shape[1], -1, dtype=np.int64)
@@ -235,12 +287,14 @@ def _sparse_part(
             values = column.values
             if column.categories is not None:
                 values = _numbers(column, schema.sparse_names[place[key]], batch, estimator_name)
-            at = np.flatnonzero((values != 0) & ~(np.isnan(values) if absent_if_missing else False))
-            add(at, place[key], values[at])
+            there = ~np.isnan(values) if absent_if_missing else np.ones(len(values), dtype=bool)
+            if not isinstance(key, str):  # found by position, as in matrices, where 0 is the same as absent
+                there &= values != 0
+            add(np.flatnonzero(there), place[key], values[there])
         elif column.categories is not None:  # a key that held lists of strings in training holds single strings now
             target = np.array([place.get(f"{key}={value}", -1) for value in column.categories] + [-1], dtype=np.int64)
             at = np.flatnonzero(target[column.values] >= 0)
             add(at, target[column.values[at]], 1.0)
     shape = (batch.n_rows, len(place))
     entries = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
-    return check_sparse(sp.csr_array(entries, shape=shape, dtype=np.float32), schema.sparse_names, batch.origin)
+    return check_sparse(sp.csr_array(entries, shape=shape), schema.sparse_names, batch.origin)

@@ -28,9 +28,10 @@ from seqboost.sequences.columns import (
     categories_of_numbers,
     is_number_type,
     resolve_categorical,
+    tidied,
 )
-from seqboost.sequences.conform import columns_of, conform
-from seqboost.sequences.records import read_dicts, read_tags, without_columns
+from seqboost.sequences.conform import columns_of, conform, refuse_mixtures
+from seqboost.sequences.records import are_bags, read_dicts, read_tags, without_columns
 from seqboost.sequences.sparse import read_sparse
 from seqboost.sequences.symbols import read_numbers, read_scalars, read_strings
 from seqboost.sequences.tables import is_table, read_table, read_table_list
@@ -57,8 +58,9 @@ def as_batch(
     ----------
     X : object
         * a list (or iterator, object array, 3-D array) of sequences: 2-D arrays with a row per position; sparse
-          matrices; tables; lists of dicts; lists of sets or lists of strings; lists of tuples or lists of values
-          (rows); lists of scalars; strings (each character a position);
+          matrices; tables; lists of dicts; lists of sets or of lists of strings (*bags of attributes*, as CRFsuite has
+          them: the order in them means nothing); lists of tuples, or of lists with other values than strings (rows:
+          a column for each place); lists of scalars; strings (each character a position);
         * one table (pandas, polars, pyarrow, ...) with its ``sequence`` column named;
         * one 2-D array, sparse matrix or table without ``sequence``: *flat*, each row a sequence of one position;
         * a :class:`SequenceBatch`.
@@ -98,7 +100,7 @@ def as_batch(
                 "Leave sequence out, or pass a table (pandas, polars, pyarrow)."
             )
         batch = _read(X, categorical_features, schema, estimator_name)
-    return batch if schema is None else conform(batch, schema, estimator_name)
+    return refuse_mixtures(batch) if schema is None else conform(batch, schema, estimator_name)
 
 
 def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
@@ -112,8 +114,9 @@ def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
         else column
         for j, column in enumerate(columns_of(batch))
     ]
-    extra = Extra(batch.sparse, batch.schema.sparse_names, batch.schema.sequence)
-    return assemble(columns, batch.origin, batch.schema.form, extra)
+    schema = batch.schema
+    extra = Extra(batch.sparse, schema.sparse_names, schema.sequence, schema.lists, schema.has_names)
+    return assemble(columns, batch.origin, schema.form, extra)
 
 
 def _warn_flat(schema: BatchSchema | None, how: str) -> None:
@@ -129,16 +132,20 @@ def _warn_flat(schema: BatchSchema | None, how: str) -> None:
 
 def _read(X: Any, categorical_features: Any, schema: BatchSchema | None, estimator_name: str) -> SequenceBatch:
     """Read anything but a table or a batch."""
-    _refuse(X)
-    if sp.issparse(X):
-        batch = read_sparse([X], _flat_layout(X.shape), "flat", categorical_features)
+    if not sp.issparse(X):  # some sparse matrices are mappings as well
+        _refuse(X)
+    else:
+        _refuse_no_rows(X.shape)
+        batch = read_sparse([X], "flat", categorical_features)
         _warn_flat(schema, "If X is one sequence, pass [X]")
         return batch
     if not isinstance(X, (list, tuple)) and (isinstance(X, np.ndarray) or hasattr(X, "__array__")):
         array = unmask(X)
         check_dtype(array, "X")
         if array.ndim == 2 and not _holds_containers(array):
-            batch = read_matrix(array, _flat_layout(array.shape), "flat", categorical_features)
+            _refuse_no_rows(array.shape)
+            layout = Layout.from_lengths(np.ones(len(array), dtype=np.int64), "flat")
+            batch = read_matrix(array, layout, "flat", categorical_features)
             _warn_flat(schema, "If X is one sequence, pass [X]")
             return batch
         if array.ndim == 0:
@@ -168,10 +175,9 @@ def _refuse(X: Any) -> None:
         raise InputTypeError(f"X is {X!r}, a {type(X).__name__}. {EXPECTED}.")
 
 
-def _flat_layout(shape: tuple[int, ...]) -> Layout:
+def _refuse_no_rows(shape: tuple[int, ...]) -> None:
     if shape[0] == 0:
         raise InputError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
-    return Layout.from_lengths(np.ones(shape[0], dtype=np.int64), "flat")
 
 
 def _one_dimensional(what: str) -> InputError:
@@ -211,8 +217,7 @@ def _read_list(
     if kind == "matrix":
         return read_arrays(sequences, categorical_features)
     if kind == "sparse":
-        layout = Layout.from_lengths([matrix.shape[0] for matrix in sequences])
-        return read_sparse(sequences, layout, "sparse", categorical_features)
+        return read_sparse(sequences, "sparse", categorical_features)
     if kind == "table":
         return read_table_list(sequences, categorical_features, schema, estimator_name)
     if kind == "string":
@@ -221,7 +226,7 @@ def _read_list(
         raise _one_dimensional(f"X[0]={sequences[0]!r}")
     if all(isinstance(sequence, np.ndarray) and sequence.dtype.kind in "biuf" for sequence in sequences):
         return read_numbers(sequences, categorical_features)
-    return _read_elements(sequences, categorical_features, schema)
+    return _read_elements(sequences, categorical_features, schema, estimator_name)
 
 
 KINDS = {
@@ -246,6 +251,11 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
             pass
         elif isinstance(item, str):
             kind = "string"
+        elif isinstance(item, (bytes, bytearray)):
+            raise InputTypeError(
+                f"X[{i}] is {item[:40]!r}, a {type(item).__name__}, which is not read as a sequence. Pass "
+                f"X[{i}].decode() for a sequence of characters, or list(X[{i}]) for one of numbers."
+            )
         elif sp.issparse(item):
             kind = "sparse"
         elif is_table(item):
@@ -287,11 +297,14 @@ def _rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any]
     return sequences, kinds
 
 
-def _read_elements(sequences: list[Any], categorical_features: Any, schema: BatchSchema | None) -> SequenceBatch:
+def _read_elements(
+    sequences: list[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
+) -> SequenceBatch:
     """Read sequences given as lists of elements, by the kind of the elements."""
     layout = Layout.from_lengths([len(sequence) for sequence in sequences])
-    elements = list(chain.from_iterable(s.tolist() if isinstance(s, np.ndarray) else s for s in sequences))
-    types = set(map(type, elements))
+    elements, types = tidied(
+        list(chain.from_iterable(s.tolist() if isinstance(s, np.ndarray) else s for s in sequences))
+    )
     forms = {kind: _element_form(kind) for kind in types}
     found = set(forms.values()) - {"none"}
     if schema is not None and _is_featureless(elements, found, schema):
@@ -299,9 +312,9 @@ def _read_elements(sequences: list[Any], categorical_features: Any, schema: Batc
     if found == {"dict"}:
         return read_dicts(elements, layout, categorical_features)
     if found and found <= {"set", "list"} and (type(None) not in types or (schema and schema.form == "dicts")):
-        tags = [() if element is None else element for element in elements]
-        if _all_strings(tags, at_least=0 if "set" in found else 1):
-            return read_tags(tags, layout)
+        bags = [() if element is None else element for element in elements]
+        if are_bags(bags, "set" in found, layout, schema, estimator_name):
+            return read_tags(bags, layout, categorical_features)
     if found <= {"row", "list"} and found and type(None) not in types:
         return read_rows(elements, layout, categorical_features)
     if found <= {"scalar"}:
@@ -337,9 +350,3 @@ def _element_form(kind: type) -> str:
     if is_number_type(kind) or kind.__hash__ is not None:
         return "scalar"
     return "other"
-
-
-def _all_strings(elements: list[Any], at_least: int) -> bool:
-    """Tell whether all members of all elements are strings, and of at least so many types."""
-    members = set(map(type, chain.from_iterable(elements)))
-    return len(members) >= at_least and all(issubclass(kind, str) for kind in members)

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.sequences.batch import SequenceBatch
 from seqboost.sequences.columns import is_missing, object_array
-from seqboost.sequences.tables import is_table
+from seqboost.sequences.targets import flat_labels
 
 __all__ = ["UNKNOWN", "UNOBSERVED", "LabelCoder"]
 
 UNOBSERVED, UNKNOWN = -1, -2
-CONTAINERS = (list, np.ndarray)
 
 
 class LabelCoder:
     """Number the labels of training and translate between labels and codes.
 
-    Labels may be any hashable; None and NaN (and NA, NaT) mean *unobserved*.
+    Labels may be any hashable; None and NaN (and NA, NaT, masked) mean *unobserved*.
 
     Attributes
     ----------
@@ -67,7 +63,7 @@ class LabelCoder:
         ndarray of int32, shape (n_rows,)
             Code of each row's label; -1 = unobserved.
         """
-        labels = _flat_labels(y, batch)
+        labels = flat_labels(y, batch)
         if isinstance(labels, np.ndarray):
             return self._fit_numbers(labels, batch)
         index = _index_of(labels, batch)
@@ -112,7 +108,7 @@ class LabelCoder:
         """
         if unknown not in ("error", "ignore", "mark"):
             raise ParameterError(f"unknown must be 'error', 'ignore' or 'mark', got {unknown!r}.")
-        labels = _flat_labels(y, batch)
+        labels = flat_labels(y, batch)
         index = {label: k for k, label in enumerate(self.classes_.tolist())}
         values = labels.tolist() if isinstance(labels, np.ndarray) else labels
         seen = _index_of(values, batch)
@@ -156,18 +152,23 @@ def _index_of(labels: Sequence[Any], batch: SequenceBatch) -> dict[Any, int]:
                 "number or another hashable value, and None where it is unobserved."
             )
     index = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    for label in index:
+        if isinstance(label, (tuple, frozenset)) and _holds_nan(label):
+            raise InputError(
+                f"The label at {batch.where(list(labels).index(label))} is {label!r}, which holds NaN and so is equal "
+                "to no other label. Use None or NaN itself where the label is unobserved, and None or a word inside "
+                "labels."
+            )
     if any(isinstance(label, (float, np.floating)) and np.isinf(label) for label in index):
         raise InputError("Input y contains infinity (inf). Use None or NaN where the label is unobserved.")
     return index
 
 
-def _refuse_times(labels: NDArray[Any], name: str) -> None:
-    """Refuse arrays of times, which would turn into bare ints."""
-    if labels.dtype.kind in "mM":
-        raise InputTypeError(
-            f"{name} holds dates or times (dtype {labels.dtype}); labels must be strings, numbers or other hashable "
-            f"values. Convert them to strings, for example {name}.astype(str)."
-        )
+def _holds_nan(label: Any) -> bool:
+    """Tell whether a label has NaN somewhere inside."""
+    if isinstance(label, (tuple, frozenset)):
+        return any(map(_holds_nan, label))
+    return label is not None and is_missing(label)
 
 
 def _sort_labels(labels: list[Any]) -> list[Any]:
@@ -208,105 +209,3 @@ def _nothing_observed(batch: SequenceBatch) -> InputError:
         f"y holds no observed label: all {batch.n_rows} labels are None or NaN. Input y contains NaN only; "
         "training needs at least one label."
     )
-
-
-def _flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
-    """Lay the labels in the order of the batch's rows: a numeric array if y is numeric arrays, else a list."""
-    if y is None:
-        raise InputError("This estimator requires y to be passed, but the target y is None.")
-    iterable = hasattr(y, "__array__") or isinstance(y, Iterable)
-    if isinstance(y, (str, bytes, Mapping)) or sp.issparse(y) or not iterable:
-        raise InputTypeError(
-            f"y is a {type(y).__name__}; expected a list with one sequence of labels for each sequence of X."
-        )
-    y = _unwrap(y)
-    if isinstance(y, np.ndarray):
-        _refuse_times(y, "y")
-    origin = batch.origin.origin
-    if origin == "list" or (origin == "table" and len(y) and _per_sequence(y, batch)):
-        return _by_sequence(y, batch)
-    return _by_row(y, batch)
-
-
-def _unwrap(y: Any) -> Any:
-    """Turn any container into a list or an array; a column vector into a 1-D array."""
-    if isinstance(y, (list, tuple)):
-        return y
-    if not hasattr(y, "__array__") and not is_table(y):
-        return list(y)
-    array = y.to_numpy() if is_table(y) and hasattr(y, "to_numpy") else np.asarray(y)
-    if array.ndim == 0:
-        raise InputTypeError("y is a single value; expected one sequence of labels for each sequence of X.")
-    return array
-
-
-def _per_sequence(y: Any, batch: SequenceBatch) -> bool:
-    """Tell whether the labels of a table came as one sequence of labels per sequence."""
-    first = y[0]
-    column = isinstance(y, np.ndarray) and y.shape[1:] == (1,)
-    if len(y) == batch.n_rows and (column or not isinstance(first, CONTAINERS)):
-        return False
-    return isinstance(first, (*CONTAINERS, tuple)) or (len(y) == batch.n_sequences and isinstance(first, str))
-
-
-def _by_row(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
-    """Read labels given in the order of the table's (or flat matrix's) rows."""
-    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] == 1:
-        from sklearn.exceptions import DataConversionWarning
-
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-            "(n_samples,), for example using ravel().",
-            DataConversionWarning,
-            stacklevel=4,
-        )
-        y = y[:, 0]
-    if isinstance(y, np.ndarray) and y.ndim > 1:
-        raise InputError(f"y should be a 1d array, got an array of shape {y.shape} instead.")
-    if len(y) != batch.n_rows:
-        what = "the table has" if batch.origin.origin == "table" else "X has"
-        raise InputError(
-            f"y has {len(y)} labels but {what} {batch.n_rows} rows (inconsistent numbers of samples); "
-            "expected one label for each row."
-        )
-    if isinstance(y, (list, tuple)):
-        y = [label[0] if isinstance(label, CONTAINERS) and len(label) == 1 else label for label in y]
-    rank = batch.origin.table_rank if batch.origin.origin == "table" else None
-    if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
-        return y if rank is None else y[rank]
-    values: list[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
-    return values if rank is None else list(map(values.__getitem__, rank.tolist()))
-
-
-def _by_sequence(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
-    """Read labels given as one sequence of labels for each sequence of X."""
-    if len(y) != batch.n_sequences:
-        hint = ""
-        if len(y) == batch.n_rows:
-            hint = " Split it at the ends of the sequences: one list of labels for each sequence."
-        raise InputError(f"y has {len(y)} label sequences but X has {batch.n_sequences} sequences.{hint}")
-    parts: list[Any] = []
-    lengths = batch.lengths.tolist()
-    for i, (part, length) in enumerate(zip(y, lengths, strict=True)):
-        if isinstance(part, (set, frozenset, Mapping)) or not (
-            isinstance(part, (list, tuple, str)) or hasattr(part, "__len__") or hasattr(part, "__iter__")
-        ):
-            raise InputTypeError(
-                f"y[{i}] is {part!r}, a {type(part).__name__}; expected a sequence of {length} labels for X[{i}]. "
-                "Wrap it as a list, with one label for each position."
-            )
-        if not isinstance(part, (list, tuple, str, np.ndarray)):
-            part = np.asarray(part) if hasattr(part, "__array__") else list(part)
-        if isinstance(part, np.ndarray) and part.ndim != 1:
-            if part.ndim == 0 or part.shape[1:] != (1,):
-                raise InputError(f"y[{i}] has shape {part.shape}; expected a 1-D array of {length} labels.")
-            part = part[:, 0]
-        if isinstance(part, np.ndarray):
-            _refuse_times(part, f"y[{i}]")
-        if len(part) != length:
-            note = " (a string counts one label per character)" if isinstance(part, str) else ""
-            raise InputError(f"y[{i}] has {len(part)} labels but X[{i}] has {length} positions{note}.")
-        parts.append(part)
-    if all(isinstance(part, np.ndarray) and part.dtype.kind in "biuf" for part in parts):
-        return np.concatenate(parts)
-    return list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))

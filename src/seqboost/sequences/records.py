@@ -19,17 +19,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputTypeError
+from seqboost.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch
 from seqboost.sequences.columns import (
     ABSENT_TYPES,
     Column,
     Extra,
+    TrainedCategories,
     assemble,
     infer_column,
     is_missing,
     is_number_type,
+    object_array,
     resolve_categorical,
+    tidied,
 )
 from seqboost.sequences.sparse import check_sparse
 
@@ -44,7 +47,8 @@ RARE = 0.1
 class _Items:
     """All items of all dicts, sorted by key (then by row)."""
 
-    names: list[str]
+    keys: list[Any]
+    names: list[str]  # the keys as text
     starts: NDArray[np.int64]  # (n_keys + 1,) items of key j are starts[j]..starts[j+1]-1
     rows: NDArray[np.int64]  # (n_items,)
     values: NDArray[np.object_]  # (n_items,)
@@ -58,6 +62,7 @@ class _Items:
 def read_dicts(dicts: Sequence[Any], layout: Layout, categorical_features: Any) -> SequenceBatch:
     """Read one dict per position (None = a position where everything is missing)."""
     items = _collect(dicts)
+    _refuse_equal_names(items, layout)
     forced = resolve_categorical(categorical_features, items.names)
     indicator, multiple = _kinds(items)
     indicator[list(forced)] = False
@@ -69,21 +74,26 @@ def read_dicts(dicts: Sequence[Any], layout: Layout, categorical_features: Any) 
     def add_sparse(rows: Any, names: list[str], values: Any) -> None:
         sparse_rows.append(np.asarray(rows, dtype=np.int64))
         sparse_names.extend(names)
-        sparse_values.append(np.asarray(values, dtype=np.float32))
+        sparse_values.append(np.asarray(values, dtype=np.float64))
 
     columns = []
+    owners = {name: j for j, name in enumerate(items.names) if not multiple[j]}
     for j in np.flatnonzero(~indicator).tolist():
         rows, values = items.of(j)
         if multiple[j]:
-            add_sparse(*_members(items.names[j], rows, values, layout))
+            members = _members(items.names[j], rows, values, layout)
+            for at, name in zip(*members[:2], strict=True):
+                if owners.setdefault(name, j) != j:
+                    raise _same_name(name, items, (owners[name], j), (int(items.of(owners[name])[0][0]), at), layout)
+            add_sparse(*members)
         else:
             columns.append(_column(items.names[j], rows, values, layout, j in forced))
     columns = _move_rare(columns, layout, add_sparse)
     _add_indicators(items, indicator, add_sparse)
-    extra = Extra()
+    extra = Extra(lists=tuple(items.names[j] for j in np.flatnonzero(multiple)))
     if sparse_rows:
         rows, values = np.concatenate(sparse_rows), np.concatenate(sparse_values)
-        extra = Extra(*indicator_matrix(rows, sparse_names, values, layout))
+        extra = Extra(*indicator_matrix(rows, sparse_names, values, layout), lists=extra.lists)
     return assemble(columns, layout, "dicts", extra)
 
 
@@ -102,7 +112,27 @@ def _collect(dicts: Sequence[Any]) -> _Items:
     starts = np.zeros(len(index) + 1, dtype=np.int64)
     np.cumsum(np.bincount(key_of, minlength=len(index)), out=starts[1:])
     rows = np.repeat(np.arange(len(dicts)), counts)[order]
-    return _Items([str(key) for key in index], starts, rows, values[order])
+    return _Items(list(index), [str(key) for key in index], starts, rows, values[order])
+
+
+def _refuse_equal_names(items: _Items, layout: Layout) -> None:
+    """Refuse keys that are different but are written alike, as 1 and "1": they would be one column."""
+    if len(set(items.names)) == len(items.names):
+        return
+    first: dict[str, int] = {}
+    for j, name in enumerate(items.names):
+        i = first.setdefault(name, j)
+        if i != j:
+            raise _same_name(name, items, (i, j), (int(items.of(i)[0][0]), int(items.of(j)[0][0])), layout)
+
+
+def _same_name(name: str, items: _Items, keys: tuple[int, int], rows: tuple[int, int], layout: Layout) -> InputError:
+    """Return the error for two keys that make columns of one name, each with a row that has it."""
+    one, other = (f"the key {items.keys[j]!r} at {layout.where(row)}" for j, row in zip(keys, rows, strict=True))
+    return InputError(
+        f"Two features have the name {name!r}: {one} and {other}. A column is known by its name (a key as text, or "
+        "'key=member' for lists and sets). Rename one of the keys."
+    )
 
 
 def _kinds(items: _Items) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -111,7 +141,9 @@ def _kinds(items: _Items) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     multiple = np.zeros(len(items.names), dtype=bool)
     for j in range(len(items.names)):
         values = items.of(j)[1]
-        types = set(map(type, values))
+        tidy, types = tidied(values)
+        if tidy is not values:
+            values[:] = object_array(tidy)
         if types == {bool}:
             indicator[j] = all(values)
         elif all(is_number_type(kind) or kind.__name__ in ABSENT_TYPES for kind in types):
@@ -153,7 +185,9 @@ def _members(
     for row, value in zip(rows.tolist(), values, strict=True):
         if is_missing(value):
             continue
-        for member in value if isinstance(value, MULTIPLE) else (value,):
+        if not isinstance(value, (str, *MULTIPLE)):
+            raise _neither(name, (row, value), (rows, values), layout)
+        for member in (value,) if isinstance(value, str) else value:
             if not isinstance(member, str):
                 raise InputTypeError(
                     f"The value of {name!r} at {layout.where(row)} is a {type(value).__name__} that holds "
@@ -165,8 +199,23 @@ def _members(
     return at, names, data
 
 
+def _neither(
+    name: str,
+    lone: tuple[int, Any],
+    all_of_key: tuple[NDArray[np.int64], NDArray[np.object_]],
+    layout: Layout,
+) -> InputTypeError:
+    """Return the error for a key that holds lists at one position and a number (or what not) at another."""
+    listed, found = next(pair for pair in zip(*all_of_key, strict=True) if isinstance(pair[1], MULTIPLE))
+    return InputTypeError(
+        f"The key {name!r} holds lists or sets at some positions and single values at others: {layout.where(listed)} "
+        f"holds a {type(found).__name__}, {layout.where(lone[0])} holds {lone[1]!r}. Give it lists of strings "
+        "everywhere, or one number (or one string) at each position."
+    )
+
+
 def _move_rare(columns: list[Column], layout: Layout, add_sparse: Any) -> list[Column]:
-    """Move numeric keys that few rows have to the sparse part, if there are many numeric keys."""
+    """Move numeric keys that few rows have to the sparse part, if there are many numeric keys; zeros stay values."""
     if sum(column.categories is None for column in columns) <= MANY_KEYS:
         return columns
     kept = []
@@ -185,14 +234,17 @@ def _add_indicators(items: _Items, indicator: NDArray[np.bool_], add_sparse: Any
     chosen = indicator[key_of]
     if not chosen.any():
         return
-    values = np.array(items.values[chosen].tolist(), dtype=np.float32)
+    values = np.array(items.values[chosen].tolist(), dtype=np.float64)
     add_sparse(items.rows[chosen], list(map(items.names.__getitem__, key_of[chosen].tolist())), values)
 
 
 def indicator_matrix(
     rows: NDArray[np.int64], names: list[str], values: NDArray[Any], layout: Layout
 ) -> tuple[sp.csr_array, tuple[str, ...]]:
-    """Build the sparse part from (row, name, value); columns sorted by name, a repeated (row, name) counts once."""
+    """Build the sparse part from (row, name, value); columns sorted by name, a repeated (row, name) counts once.
+
+    Zeros are kept: unlike absent entries they are values.
+    """
     ordered = sorted(set(names))
     index = {name: j for j, name in enumerate(ordered)}
     columns = np.fromiter(map(index.__getitem__, names), np.int64, len(names))
@@ -200,18 +252,56 @@ def indicator_matrix(
     if len(place) and (np.diff(place) <= 0).any():
         place, first = np.unique(place, return_index=True)
         rows, columns, values = rows[first], columns[first], values[first]
-    sparse = sp.csr_array(
-        (np.asarray(values, dtype=np.float32), (rows, columns)), shape=(layout.n_rows, len(ordered)), dtype=np.float32
-    )
+    sparse = sp.csr_array((values, (rows, columns)), shape=(layout.n_rows, len(ordered)))
     return check_sparse(sparse, ordered, layout), tuple(ordered)
 
 
-def read_tags(tags: Sequence[Any], layout: Layout) -> SequenceBatch:
+def are_bags(
+    elements: Sequence[Any], has_sets: bool, layout: Layout, schema: BatchSchema | None, estimator_name: str
+) -> bool:
+    """Tell whether sets and lists are bags of attributes (strings) rather than rows of columns.
+
+    At prediction the schema of training decides, in training the members: a list of strings is a bag, any other list a
+    row, and both together are refused.
+    """
+    if schema is not None and not has_sets and schema.form != "dicts":
+        return False
+    kinds = {kind: issubclass(kind, str) for kind in set(map(type, chain.from_iterable(elements)))}
+    if has_sets or all(kinds.values()):
+        return all(kinds.values()) and (has_sets or bool(kinds))
+    if schema is None and not any(kinds.values()):
+        return False
+    lengths = np.fromiter(map(len, elements), np.int64, len(elements))
+    is_string = np.fromiter(map(kinds.__getitem__, map(type, chain.from_iterable(elements))), bool, lengths.sum())
+    n_strings = np.bincount(np.repeat(np.arange(len(elements)), lengths)[is_string], minlength=len(elements))
+    bags, others = np.flatnonzero((n_strings == lengths) & (lengths > 0)), np.flatnonzero(n_strings < lengths)
+    strange = next(member for member in elements[others[0]] if not kinds[type(member)])
+    if schema is not None:
+        raise InputTypeError(
+            f"{estimator_name} was trained with dicts, sets or lists of strings, so that a list is a bag of "
+            f"attributes, but the list at {layout.where(others[0])} holds {strange!r}. Leave it out, or pass dicts."
+        )
+    if len(bags):
+        raise InputTypeError(
+            "Lists of strings are bags of attributes (as in CRFsuite), other lists are rows of columns, but X has "
+            f"both: {layout.where(bags[0])} holds {elements[bags[0]]!r:.60}, {layout.where(others[0])} a list with "
+            f"{strange!r}. Pass tuples if the places in the lists are columns (then None is a missing value), or dicts "
+            "to give features names."
+        )
+    return False
+
+
+def read_tags(tags: Sequence[Any], layout: Layout, categorical_features: Any) -> SequenceBatch:
     """Read one set (or list) of strings per position: each string is an indicator."""
     counts = np.fromiter(map(len, tags), np.int64, len(tags))
     rows = np.repeat(np.arange(len(tags)), counts)
     names = list(chain.from_iterable(tags))
-    sparse, ordered = indicator_matrix(rows, names, np.ones(len(names), dtype=np.float32), layout)
+    sparse, ordered = indicator_matrix(rows, names, np.ones(len(names)), layout)
+    if not isinstance(categorical_features, TrainedCategories) and resolve_categorical(categorical_features, ordered):
+        raise ParameterError(
+            "categorical_features cannot be used with bags of attributes (sets or lists of strings); pass tuples, "
+            "whose places are columns, or dicts."
+        )
     return assemble([], layout, "dicts", Extra(sparse, ordered))
 
 

@@ -28,7 +28,7 @@ from seqboost.sequences.columns import (
     shrink,
 )
 
-__all__ = ["is_table", "read_table", "read_table_list"]
+__all__ = ["as_frame", "is_table", "read_table", "read_table_list"]
 
 LIBRARIES = {"pandas", "polars", "pyarrow", "narwhals", "modin", "cudf", "ibis", "duckdb", "dask", "pyspark"}
 REPEATING = {"pandas", "pyarrow", "modin", "cudf"}  # their tables may have a name twice
@@ -41,7 +41,7 @@ def is_table(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in LIBRARIES and hasattr(type(X), "columns")
 
 
-def _frame(X: Any, place: str = "The table") -> Any:
+def as_frame(X: Any, place: str = "The table") -> Any:
     """Return a narwhals DataFrame."""
     import narwhals as nw
 
@@ -73,7 +73,7 @@ def read_table(
 
     Without ``sequence`` each row is a sequence of its own (form "flat").
     """
-    frame = _frame(X)
+    frame = as_frame(X)
     if frame.shape[0] == 0:
         raise InputError(
             f"Found array with 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required: the table is empty."
@@ -92,7 +92,7 @@ def read_table_list(
     tables: Sequence[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
 ) -> SequenceBatch:
     """Read a list of tables, one per sequence."""
-    frames = [_frame(table, f"X[{i}]") for i, table in enumerate(tables)]
+    frames = [as_frame(table, f"X[{i}]") for i, table in enumerate(tables)]
     layout = Layout.from_lengths([frame.shape[0] for frame in frames])
     chosen = _choose(list(frames[0].columns), None, schema, estimator_name)
     for i, frame in enumerate(frames):
@@ -125,6 +125,13 @@ def _layout(frame: Any, sequence: Any) -> Layout:
             "sequence must name the one that tells the sequences apart."
         )
     ids = frame.get_column(sequence).to_list()
+    for kind in set(map(type, ids)):
+        if kind.__hash__ is None:
+            row = next(row for row, value in enumerate(ids) if type(value) is kind)
+            raise InputTypeError(
+                f"The sequence column {sequence!r} holds a {kind.__name__} in row {row} of the table; expected a "
+                "number or a string that names the sequence of the row."
+            )
     index, codes = number(ids)
     if any(map(is_missing, index)):
         row = next(row for row, value in enumerate(ids) if is_missing(value))
@@ -152,7 +159,7 @@ def _read(
         _column(name, [frame.get_column(key) for frame in frames], order, layout, j in forced)
         for j, (name, key) in enumerate(zip(names, chosen, strict=True))
     ]
-    return assemble(columns, layout, form, Extra(sequence=sequence))
+    return assemble(columns, layout, form, Extra(sequence=sequence, has_names=True))
 
 
 def _column(name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, layout: Layout, forced: bool) -> Column:
@@ -177,14 +184,17 @@ def _column(name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, la
     if any(part.dtype in (nw.Categorical, nw.Enum) for part in parts):
         codes, categories = factorize(values)
         return Column(name, codes, categories, forced=not all(isinstance(value, str) for value in categories))
-    if all(part.dtype == nw.String for part in parts):
+    # narwhals takes pandas' objects without a single value for strings, but nothing is known of them
+    untyped = any(str(getattr(part.to_native(), "dtype", "")) == "object" for part in parts)
+    if all(part.dtype == nw.String for part in parts) and not (untyped and all(map(is_missing, values))):
         return Column(name, *factorize(values), forced=forced)
     return infer_column(name, values, layout, forced=forced)
 
 
 def _numbers(part: Any) -> NDArray[Any]:
     """Return a numeric or boolean series as floats, nulls as NaN."""
-    values = part.to_numpy()
-    if values.dtype.kind in "biuf" and not (values.dtype.kind != "f" and part.null_count()):
-        return shrink(values)
+    if str(part.dtype) not in ("Int128", "UInt128"):  # for which NumPy has no type
+        values = part.to_numpy()
+        if values.dtype.kind in "biuf" and not (values.dtype.kind != "f" and part.null_count()):
+            return shrink(values)
     return np.array([np.nan if is_missing(value) else value for value in part.to_list()], dtype=np.float64)

@@ -1,0 +1,178 @@
+"""The user's y -> labels in the order of a batch's rows, by row (tables, flat input) or by sequence."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from seqboost.exceptions import InputError, InputTypeError
+from seqboost.sequences.arrays import none_for_masked
+from seqboost.sequences.batch import SequenceBatch
+from seqboost.sequences.columns import is_missing, object_array, tidied
+from seqboost.sequences.tables import as_frame, is_table
+
+__all__ = ["flat_labels"]
+
+CONTAINERS = (list, np.ndarray)
+
+
+def flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
+    """Lay the labels in the order of the batch's rows: a numeric array if y is numeric arrays, else a list."""
+    if y is None:
+        raise InputError("This estimator requires y to be passed, but the target y is None.")
+    iterable = hasattr(y, "__array__") or isinstance(y, Iterable) or is_table(y)
+    if isinstance(y, (str, bytes, Mapping)) or sp.issparse(y) or not iterable:
+        raise InputTypeError(
+            f"y is a {type(y).__name__}; expected a list with one sequence of labels for each sequence of X."
+        )
+    y = _unwrap(y)
+    origin = batch.origin.origin
+    if origin == "list" or (origin == "table" and len(y) and _per_sequence(y, batch)):
+        labels = _by_sequence(y, batch)
+    else:
+        labels = _by_row(y, batch)
+    if isinstance(labels, np.ndarray):
+        return labels
+    tidy: list[Any] = tidied(labels)[0]
+    return tidy
+
+
+def _unwrap(y: Any) -> Any:
+    """Turn any container into a list or an array."""
+    if isinstance(y, (list, tuple)):
+        return y
+    if not hasattr(y, "__array__") and not is_table(y):
+        return list(y)
+    array = _array(y, "y")
+    if array.ndim == 0:
+        raise InputTypeError("y is a single value; expected one sequence of labels for each sequence of X.")
+    return array
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """Turn an array, a series or a table of labels into an array; what is masked becomes None."""
+    if is_table(values):
+        frame = as_frame(values, name)
+        if len(frame.columns) != 1:
+            return np.asarray(frame.to_numpy())
+        return _array(frame.get_column(frame.columns[0]).to_native(), name)[:, None]
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        _refuse_times(values, name)
+        return none_for_masked(values)
+    try:
+        array = np.asarray(values)
+    except Exception:  # whatever another library raises: polars has integers that NumPy has no type for
+        return object_array(_listed(values))
+    _refuse_times(array, name)
+    if array is not values and array.dtype.kind == "f" and np.isnan(array).any():
+        listed = _listed(values)  # NumPy has no integers with gaps: a series of them has become floats
+        if all(is_missing(value) or isinstance(value, (int, np.integer)) for value in listed):
+            return object_array(listed)
+    return array
+
+
+def _listed(values: Any) -> list[Any]:
+    """Return the members of a series as Python's own values."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(values, method):
+            return list(getattr(values, method)())
+    return list(values)
+
+
+def _refuse_times(labels: NDArray[Any], name: str) -> None:
+    """Refuse arrays of times, which would turn into bare ints."""
+    if labels.dtype.kind in "mM":
+        raise InputTypeError(
+            f"{name} holds dates or times (dtype {labels.dtype}); labels must be strings, numbers or other hashable "
+            f"values. Convert them to strings, for example {name}.astype(str)."
+        )
+
+
+def _per_sequence(y: Any, batch: SequenceBatch) -> bool:
+    """Tell whether the labels of a table came as one sequence of labels per sequence."""
+    first = y[0]
+    columns = isinstance(y, np.ndarray) and y.ndim > 1
+    if len(y) == batch.n_rows and (columns or not isinstance(first, CONTAINERS)):
+        return False
+    return isinstance(first, (*CONTAINERS, tuple)) or (len(y) == batch.n_sequences and isinstance(first, str))
+
+
+def _by_row(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
+    """Read labels given in the order of the table's (or flat matrix's) rows."""
+    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+            "(n_samples,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        y = y[:, 0]
+    if isinstance(y, np.ndarray) and y.ndim > 1:
+        raise InputError(
+            f"y should be a 1d array, got an array of shape {y.shape} instead: a row has one label, but y has "
+            f"{y.shape[1]} columns. Pass the one that holds the labels."
+        )
+    if len(y) != batch.n_rows:
+        what = "the table has" if batch.origin.origin == "table" else "X has"
+        raise InputError(
+            f"y has {len(y)} labels but {what} {batch.n_rows} rows (inconsistent numbers of samples); "
+            "expected one label for each row."
+        )
+    if isinstance(y, (list, tuple)):
+        y = [label[0] if isinstance(label, CONTAINERS) and len(label) == 1 else label for label in tidied(y)[0]]
+    rank = batch.origin.table_rank if batch.origin.origin == "table" else None
+    if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
+        return y if rank is None else y[rank]
+    values: list[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
+    return values if rank is None else list(map(values.__getitem__, rank.tolist()))
+
+
+def _by_sequence(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
+    """Read labels given as one sequence of labels for each sequence of X."""
+    if len(y) != batch.n_sequences:
+        hint = ""
+        if len(y) == batch.n_rows:
+            hint = " Split it at the ends of the sequences: one list of labels for each sequence."
+        raise InputError(f"y has {len(y)} label sequences but X has {batch.n_sequences} sequences.{hint}")
+    lengths = batch.lengths.tolist()
+    parts = [_part(part, i, length, batch) for i, (part, length) in enumerate(zip(y, lengths, strict=True))]
+    if all(isinstance(part, np.ndarray) and part.dtype.kind in "biuf" for part in parts):
+        return np.concatenate(parts)
+    return list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))
+
+
+def _part(part: Any, i: int, length: int, batch: SequenceBatch) -> Any:
+    """Return the labels of one sequence as a list, a tuple, a string or a 1-D array."""
+    if isinstance(part, (set, frozenset, Mapping, bytes, bytearray)) or not (
+        isinstance(part, (list, tuple, str)) or hasattr(part, "__len__") or hasattr(part, "__iter__")
+    ):
+        raise InputTypeError(
+            f"y[{i}] is {part!r}, a {type(part).__name__}; expected a sequence of {length} labels for X[{i}]. "
+            "Wrap it as a list, with one label for each position."
+        )
+    if not isinstance(part, (list, tuple, str)):
+        part = _array(part, f"y[{i}]") if hasattr(part, "__array__") or is_table(part) else list(part)
+    if isinstance(part, np.ndarray) and part.ndim != 1:
+        if part.ndim == 0 or part.shape[1:] != (1,):
+            raise InputError(f"y[{i}] has shape {part.shape}; expected a 1-D array of {length} labels.")
+        part = part[:, 0]
+    if len(part) != length:
+        raise InputError(f"y[{i}] has {len(part)} labels but X[{i}] has {length} positions{_counted(part, i, batch)}.")
+    return part
+
+
+def _counted(part: Any, i: int, batch: SequenceBatch) -> str:
+    """Say how strings were counted, if a number of labels or positions may surprise because of that."""
+    if isinstance(part, str):
+        return " (a string counts one label per character)"
+    if batch.schema.form == "strings":
+        return f" (X[{i}] is a string, and each character of it is a position; for words pass a list: X[{i}].split())"
+    return ""
