@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numba
@@ -131,3 +135,12 @@ def test_two_processes_that_write_at_once_never_take_each_others_code(functions)
 def test_a_cache_unlike_numbas_cannot_be_told():
     assert _jit.is_cached(lambda: None) is None
     assert _jit.is_cached(SimpleNamespace(_cache=None)) is None
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="signed and unsigned numbers made floats")
+def test_kernels_of_trees_do_the_same_uncompiled():
+    """With NUMBA_DISABLE_JIT, what is written in LLVM's language has twins in Python."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_trees_kernels.py"]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTEST_ADDOPTS": "-p no:xdist"}
+    done = subprocess.run(command, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 from kernels import from_python
 from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case, same_tree
 
-from seqboost.trees import fixedpoint, histogram, ordering, partition
+from seqboost.trees import Partition, context_space, fixedpoint, histogram, ordering, partition
 from seqboost.trees.buffers import FITTED, SIZE, SLOT, START, G, H
-from seqboost.trees.fixedpoint import HALF, ROW_BITS, Planes, Scales, choose_scales, totals
+from seqboost.trees.fixedpoint import ROW_BITS, Planes, Scales, choose_scales, totals
+from seqboost.trees.histogram import ROWS_AT_ONCE, Addition, DenseColumns
+from seqboost.trees.integers import HALF
+from seqboost.trees.vectors import N_BLOCK
 
-add_contexts, quantise, row_sums, run_length = (
-    from_python(getattr(fixedpoint, name)) for name in ("add_contexts", "quantise", "row_sums", "run_length")
+add_contexts, block_end, quantise, row_sums = (
+    from_python(getattr(fixedpoint, name)) for name in ("add_contexts", "block_end", "quantise", "row_sums")
 )
 add_dense, add_sparse, clear, remove_counts, subtract = (
     from_python(getattr(histogram, name)) for name in ("add_dense", "add_sparse", "clear", "remove_counts", "subtract")
 )
-divide, mark_dense, mark_sparse, share = (
-    from_python(getattr(partition, name)) for name in ("divide", "mark_dense", "mark_sparse", "share")
+divide_dense, divide_marked, mark_sparse, share = (
+    from_python(getattr(partition, name)) for name in ("divide_dense", "divide_marked", "mark_sparse", "share")
 )
 order_categories, sort = map(from_python, (ordering.order_categories, ordering.sort))
 
@@ -40,14 +47,23 @@ def unpacked(numbers):
     return gradient, (numbers - gradient) >> HALF
 
 
-def exact(gradient, curvature, rows, count_bits, cells_of, n_cells):
+def exact(gradient, curvature, rows, addition, cells_of, n_cells):
     """A histogram in Python's integers."""
+    count_bits, sign, count = addition
     histogram = [0] * (2 * n_cells)
     for p, row in enumerate(rows):
         for cell in cells_of(row):
-            histogram[2 * cell] += int(gradient[p])
-            histogram[2 * cell + 1] += (int(curvature[p]) << count_bits) + 1
+            histogram[2 * cell] += sign * int(gradient[p])
+            histogram[2 * cell + 1] += sign * (int(curvature[p]) << count_bits) + count
     return histogram
+
+
+def added(count_bits):
+    return Addition(count_bits, 1, 1)
+
+
+def block():
+    return np.empty((ROWS_AT_ONCE, N_BLOCK), dtype=np.int64)
 
 
 def dense_cells(case, row):
@@ -126,14 +142,17 @@ def test_quantise_rounds_to_the_nearest(rng, n_contexts):
                 assert np.array_equal(out, np.floor(exact_product + 0.5))
 
 
-def test_run_length():
-    rows = np.array([4, 5, 6, 8, 9, 3, 4], dtype=np.int32)
+@pytest.mark.parametrize("n_contexts", [1, 100, 300, 5000])
+def test_blocks_lie_side_by_side(n_contexts):
+    rows = np.concatenate([[4, 5, 6, 8, 9, 3, 4], np.arange(30, 50)]).astype(np.int32)
+    most = max(8, 1024 // n_contexts)
     for last in range(1, len(rows) + 1):
         for first in range(last):
-            n = run_length(rows, first, last)
+            n = block_end(rows, first, last, n_contexts) - first
             part = rows[first:last]
+            assert 1 <= n <= most
             assert part[:n].tolist() == list(range(part[0], part[0] + n))
-            assert n == len(part) or part[n] != part[0] + n
+            assert n in (len(part), most) or part[n] != part[0] + n
 
 
 @pytest.mark.parametrize("riding", [0.0, 0.1, 0.9])
@@ -153,7 +172,7 @@ def test_only_fitted_rows_are_quantised(rng, riding):
         assert np.allclose(out, plane[fitted].astype(np.float64) * scale, rtol=2**-23, atol=0.5)
 
 
-@pytest.mark.parametrize(("order", "n_labels"), [(0, 3), (1, 1), (1, 3), (2, 2)])
+@pytest.mark.parametrize(("order", "n_labels"), [(0, 3), (1, 1), (1, 3), (2, 2), (1, 6), (1, 11)])
 def test_sums_over_contexts_and_over_rows(rng, order, n_labels):
     case = random_case(0, order=order, n_labels=n_labels)
     space, n_rows = case.space, len(case.space.row_type)
@@ -165,7 +184,9 @@ def test_sums_over_contexts_and_over_rows(rng, order, n_labels):
         sums = np.full(n_rows, 77, dtype=np.int64)
         row_sums(cells, rows, first, last, sums)
         by_context = np.full((2, len(space.type_of)), 5, dtype=np.int64)
-        add_contexts(cells, space, rows, first, last, by_context)
+        types = np.full(order + 1, 5, dtype=np.int64)
+        add_contexts(cells, space, rows, first, last, by_context, types)
+        assert np.array_equal(types - 5, np.bincount(space.row_type[rows[first:last]], minlength=order + 1))
         expected = np.full((2, len(space.type_of)), 5, dtype=np.int64)
         for p, row in enumerate(rows):
             if not first <= p < last:
@@ -177,6 +198,23 @@ def test_sums_over_contexts_and_over_rows(rng, order, n_labels):
             for c in contexts:
                 expected[:, space.base[j] + c] += [plane[row, c] for plane in planes]
         assert np.array_equal(by_context, expected)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_cells_fit_their_sums(sign):
+    """A row may have all it may have in one context, and so may its neighbours."""
+    case = random_case(0, order=1, n_labels=3)
+    space, n_rows = case.space, len(case.space.row_type)
+    largest = 2**ROW_BITS
+    gradient = np.zeros(case.hessian.shape, dtype=np.int64)
+    gradient[:, 0] = sign * (largest - 1)
+    rows, by_context = np.arange(n_rows, dtype=np.int32), np.zeros((2, len(space.type_of)), dtype=np.int64)
+    types = np.zeros(2, dtype=np.int64)
+    add_contexts(packed(gradient, abs(gradient)), space, rows, 0, n_rows, by_context, types)
+    n_of = np.bincount(space.row_type, minlength=2)
+    expected = np.zeros((2, len(space.type_of)), dtype=np.int64)
+    expected[:, space.base] = np.outer([sign, 1], n_of * (largest - 1))
+    assert np.array_equal(by_context, expected)
 
 
 # --- histograms
@@ -191,14 +229,43 @@ def test_histograms_are_exact_sums(rng, seed):
     first, last = 4, len(rows) - 3
     histogram = np.full(2 * n_cells, -5, dtype=np.int64)
     clear(histogram)
-    add_dense(case.dense, rows, packed(gradient, curvature), first, last, bits, histogram)
-    add_sparse(case.sparse, n_dense_cells, rows, packed(gradient, curvature), first, last, bits, histogram)
+    add_dense(case.dense, rows, packed(gradient, curvature), first, last, added(bits), block(), histogram)
+    add_sparse(case.sparse, n_dense_cells, rows, packed(gradient, curvature), first, last, added(bits), histogram)
     part = slice(first, last)
 
     def cells_of(row):
         return dense_cells(case, row) + sparse_cells(case, row, n_dense_cells)
 
-    assert histogram.tolist() == exact(gradient[part], curvature[part], rows[part], bits, cells_of, n_cells)
+    assert histogram.tolist() == exact(gradient[part], curvature[part], rows[part], added(bits), cells_of, n_cells)
+
+
+@pytest.mark.parametrize("sizes", [(1,), (5,), (6,), (7,), (11,), (12,), (19, 3, 6)], ids=str)
+@pytest.mark.parametrize("n_rows", [1, 3, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 5])
+@pytest.mark.parametrize("addition", [Addition(9, 1, 1), Addition(9, -1, -1), Addition(9, -1, 0)], ids=str)
+def test_runs_of_any_number_of_features(rng, sizes, n_rows, addition):
+    """Features are added several at a time, rows in blocks: nothing is left over, nothing added twice."""
+    n_features, n_values = sum(sizes), 4
+    run_start = np.concatenate([[0], np.cumsum(sizes)])
+    # A few codes lie between two runs, and after the last; the first ones lie before their row.
+    displacement = np.concatenate([np.arange(a, b) + 3 * r for r, (a, b) in enumerate(pairwise(run_start))])
+    width = n_features + 3 * len(sizes)
+    dense = DenseColumns(
+        codes=rng.integers(n_values + 2, size=n_rows * width).astype(np.uint8),
+        address=np.arange(n_rows) * width + 7,
+        feature=np.arange(n_features, dtype=np.int32),
+        displacement=displacement - 7,
+        n_values=np.full(n_features, n_values, dtype=np.int32),
+        kind=np.zeros(n_features, dtype=np.uint8),
+        cell_start=np.arange(n_features + 1) * (n_values + 2),
+        run_start=run_start,
+    )
+    case = SimpleNamespace(dense=dense, space=SimpleNamespace(row_type=np.zeros(n_rows)))
+    rows, gradient, curvature = segment(rng, case)
+    n_cells = int(dense.cell_start[-1])
+    histogram = np.zeros(2 * n_cells, dtype=np.int64)
+    add_dense(dense, rows, packed(gradient, curvature), 0, n_rows, addition, block(), histogram)
+    expected = exact(gradient, curvature, rows, addition, lambda row: dense_cells(case, row), n_cells)
+    assert histogram.tolist() == expected
 
 
 def test_parent_minus_child_is_the_sibling(rng):
@@ -209,7 +276,7 @@ def test_parent_minus_child_is_the_sibling(rng):
     histograms = []
     for first, last in ((0, n), (0, cut), (cut, n)):
         histograms.append(np.zeros(2 * n_cells, dtype=np.int64))
-        add_dense(case.dense, rows, packed(gradient, curvature), first, last, 7, histograms[-1])
+        add_dense(case.dense, rows, packed(gradient, curvature), first, last, added(7), block(), histograms[-1])
     subtract(histograms[0], histograms[1], -1)
     assert np.array_equal(histograms[0], histograms[2])
 
@@ -222,7 +289,7 @@ def test_histogram_does_not_depend_on_the_order_of_rows(rng):
     histograms = []
     for rows, gradient, curvature in (parts, tuple(part[shuffle] for part in parts)):
         histograms.append(np.zeros(2 * n_cells, dtype=np.int64))
-        add_dense(case.dense, rows, packed(gradient, curvature), 0, len(rows), 7, histograms[-1])
+        add_dense(case.dense, rows, packed(gradient, curvature), 0, len(rows), added(7), block(), histograms[-1])
     assert np.array_equal(*histograms)
 
 
@@ -236,8 +303,8 @@ def test_sharing_out_contexts_keeps_counts(rng):
 
     def histogram_of(g, h, first=0):
         histogram = np.zeros(2 * n_cells, dtype=np.int64)
-        add_dense(case.dense, rows, packed(g, h), first, n, bits, histogram)
-        add_sparse(case.sparse, n_dense_cells, rows, packed(g, h), first, n, bits, histogram)
+        add_dense(case.dense, rows, packed(g, h), first, n, added(bits), block(), histogram)
+        add_sparse(case.sparse, n_dense_cells, rows, packed(g, h), first, n, added(bits), histogram)
         return histogram
 
     # The first three rows have no context on the left: all they have goes right.
@@ -266,6 +333,20 @@ def test_histograms_of_finished_leaves(order, n_labels):
     assert (n_lag_splits > 0) == (order > 0)
 
 
+def test_sums_of_nodes_hold_positions_of_unknown_codes(rng):
+    """A feature's cells hold every position: those without a value, outside their sequence, of a category unknown."""
+    n_values = 4
+    case = random_case(0, columns=((NUMERIC, n_values),) * 2, window=(0,), slots=(), sparse_window=())
+    codes = case.dense.codes.copy()
+    codes[rng.random(codes.size) < 0.3] = n_values + 2
+    cell_start = np.arange(3) * (n_values + 3)
+    grower = replace(case, dense=case.dense._replace(codes=codes, cell_start=cell_start)).grower()
+    tree, _ = case.grow(grower=grower)
+    assert tree.n_leaves > 2
+    planes = unpacked(grower._cells[case.rows[: case.n_fitted]])
+    assert grower._leaves.state[: tree.n_leaves, [G, H]].sum(axis=0).tolist() == [int(plane.sum()) for plane in planes]
+
+
 def check_leaves(case, grower, tree, partition, scales):
     leaves, space = grower._leaves, case.space
     planes = unpacked(grower._cells)
@@ -283,13 +364,15 @@ def check_leaves(case, grower, tree, partition, scales):
             for plane, row_sum in zip(planes, sums, strict=True):
                 row_sum.append(int(plane[row, held].astype(np.int64).sum()))
         assert (state[G], state[H]) == (sum(sums[0]), sum(sums[1]))
-        assert leaves.type_rows[leaf].tolist() == np.bincount(space.row_type[rows], minlength=case.order + 1).tolist()
+        types = np.bincount(space.row_type[rows], minlength=case.order + 1)
+        assert case.order == 0 or leaves.type_rows[leaf].tolist() == types.tolist()
 
         def cells_of(row):
             return dense_cells(case, row) + sparse_cells(case, row, n_dense_cells)
 
-        expected = exact(*sums, rows, scales.count_bits, cells_of, n_cells)
-        assert leaves.histogram[state[SLOT]].tolist() == expected
+        if len(rows) >= 2 * LIMITS.min_samples_leaf:  # otherwise only its contexts could be divided
+            expected = exact(*sums, rows, added(scales.count_bits), cells_of, n_cells)
+            assert leaves.histogram[state[SLOT]].tolist() == expected
         for plane, by_context in zip(planes, leaves.contexts[state[SLOT]], strict=True):
             for e in np.flatnonzero(partition.mask[leaf]) if case.order else ():
                 j = space.type_of[e]
@@ -308,7 +391,7 @@ def test_divide_is_stable(rng):
                 rows, sums = rng.integers(1000, size=n + 7).astype(np.int32), rng.integers(-(2**60), 2**60, size=n + 7)
                 old_rows, old_sums = rows.copy(), sums.copy()
                 spare = np.full(n, 99, dtype=np.int32), np.full(n, 99, dtype=np.int64)
-                n_left, n_left_fitted = divide(goes_left, (rows, sums), 3, n_fitted, 3 + n, spare)
+                n_left, n_left_fitted = divide_marked(goes_left, (rows, sums), 3, n_fitted, 3 + n, spare)
                 assert (n_left, n_left_fitted) == (goes_left.sum(), goes_left[:n_fitted].sum())
                 part, left, right = old_rows[3 : 3 + n], goes_left, ~goes_left
                 assert rows.tolist() == [*old_rows[:3], *part[left], *part[right], *old_rows[3 + n :]]
@@ -365,9 +448,14 @@ def test_rows_go_where_their_values_say(rng):
     by_row = {e.row: e for e in case.examples}
     left = rng.random(258) < 0.5
     for f in range(len(case.dense.feature)):
-        goes_left = np.zeros(n, dtype=bool)
-        mark_dense(case.dense, f, left, rows, 2, n - 1, goes_left)
-        assert goes_left[: n - 3].tolist() == [left[by_row[row].dense[f]] for row in rows[2:-1]]
+        goes_left = np.array([left[by_row[row].dense[f]] for row in rows[2:-1]])
+        for n_fitted in (0, n // 2, n - 3):
+            found, expected = [
+                (rows.copy(), np.arange(n), (np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64))) for _ in "ab"
+            ]
+            counts = divide_dense(case.dense, f, left, found[:2], 2, n_fitted, n - 1, found[2])
+            assert counts == divide_marked(goes_left, expected[:2], 2, n_fitted, n - 1, expected[2])
+            assert all(np.array_equal(a, b) for a, b in zip(found[:2], expected[:2], strict=True))
     for f in range(case.sparse.enabled.size):
         goes_left = np.zeros(n, dtype=bool)
         mark_sparse(case.sparse, f, left, rows, 2, n - 1, goes_left)
@@ -389,6 +477,44 @@ def test_segments_grow_when_they_must():
     assert same_tree(tree, expected)
     for name in ("rows", "start", "size", "mask"):
         assert np.array_equal(getattr(partition, name), getattr(expected_partition, name))
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("n_contexts", [2, 3, 9, 12, 17])
+def test_partition_adds_whatever_leaves_a_row_is_in(n_contexts, in_place):
+    """Each context divides the rows by another bit: from 9 on there are too many patterns to be numbered at once."""
+    n_rows, rng = 2000, np.random.default_rng(n_contexts)
+    space = context_space(n_contexts, 1, np.array([0, 100, 103, n_rows - 1]))  # the last row is none of the tree's
+    space = space._replace(row_type=np.append(space.row_type, np.uint8(1)))
+    bits = rng.integers(2, size=(n_rows - 1, n_contexts))
+    rows, mask = [], np.zeros((2 * n_contexts, 1 + n_contexts), dtype=np.int32)
+    for leaf in range(2 * n_contexts):
+        context, bit = divmod(leaf, 2)
+        mask[leaf, 1 + context] = -1
+        mask[leaf, 0] = -1 if context == 0 else 0  # the one context that a first position has
+        rows.append([i for i in np.flatnonzero(bits[:, context] == bit) if space.row_type[i] == 1 or context == 0])
+    size = np.array([len(part) for part in rows])
+    positions = rng.permutation(n_rows - 1).astype(np.int32)
+    partition = Partition(space, positions, np.concatenate(rows).astype(np.int32), np.cumsum(size) - size, size, mask)
+    value = rng.normal(size=2 * n_contexts).astype(np.float32)
+    old = rng.normal(size=(n_rows, n_contexts)).astype(np.float32)
+    new = old.copy() if in_place else np.full_like(old, 7)
+    expected = new.copy()
+    partition.add(value, new if in_place else old, new)
+    for i in range(n_rows - 1):
+        for c in range(n_contexts if space.row_type[i] == 1 else 1):
+            expected[i, c] = old[i, c] + value[2 * c + bits[i, c]]
+    assert np.array_equal(new, expected)
+
+
+def test_scores_of_another_type_are_refused():
+    """Compiled code would take them for what it expects."""
+    case = random_case(0)
+    tree, partition = case.grow()
+    if not numba.config.DISABLE_JIT:
+        scores = np.zeros(case.gradient.shape)
+        with pytest.raises(numba.TypingError, match="expected a contiguous array of float32"):
+            partition.add(tree.value, scores, scores)
 
 
 # --- splitting

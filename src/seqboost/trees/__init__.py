@@ -1,9 +1,10 @@
 """Trees: bin codes and derivatives in, one :class:`Tree` out."""
 
 from seqboost.trees.criterion import Limits
-from seqboost.trees.growing import Partition, TreeGrower
+from seqboost.trees.growing import TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE, Policies
+from seqboost.trees.outputs import Partition
 from seqboost.trees.riders import RiderPartition
 from seqboost.trees.routes import Routes
 from seqboost.trees.samples import Fitted, LabelSampleGrower, SharedSampleGrower

@@ -88,11 +88,12 @@ def tiny_grower() -> TreeGrower:
 
 
 def grow_tiny() -> None:
-    """Compile all that growing a tree and adding it to the scores needs, by doing it."""
+    """Compile all that growing a tree and adding it to the scores needs, by doing it, for one context and for two."""
     grower, rows = tiny_grower(), np.arange(4, dtype=np.int32)
     derivatives = np.ones((4, 2), dtype=np.float32)
     tree, partition = grower.grow(derivatives, derivatives, rows, 4, lambda g, h: g / h)
-    partition.add(tree.value, derivatives, np.empty_like(derivatives))
+    for scores in (derivatives, derivatives[:, :1].copy()):
+        partition.add(tree.value, scores, np.empty_like(scores))
 
 
 def grow_tiny_shared() -> None:

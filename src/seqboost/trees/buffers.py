@@ -41,7 +41,7 @@ class Leaves(NamedTuple):
 
     state: NDArray[np.int64]  # (max_leaves, N_STATE) segment, positions, depth, slot, sums
     mask: NDArray[np.int32]  # (max_leaves, n_extended) −1: the leaf holds this context
-    type_rows: NDArray[np.int64]  # (max_leaves, order + 1) fitted positions of each type
+    type_rows: NDArray[np.int64]  # (max_leaves, order + 1) fitted positions of each type, if there are contexts
     contexts: NDArray[Any]  # (n_slots, 2, n_extended) by slot: sums of gradient and curvature per context
     histogram: NDArray[np.int64]  # (n_slots, 2 * n_cells) by slot, as many as leaves
     rule: NDArray[np.float64]  # (max_leaves, 5) SplitRule; gain < 0: no split
@@ -79,3 +79,4 @@ class Scratch(NamedTuple):
     spare: Segments  # (n_rows,) each
     chosen: NDArray[np.int64]  # (n_contexts,) contexts
     has: NDArray[np.bool_]  # (2, order + 1) types that have a context in the left and right child
+    block: NDArray[np.int64]  # (ROWS_AT_ONCE, N_BLOCK) positions that are added to a histogram

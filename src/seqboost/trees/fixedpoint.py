@@ -20,25 +20,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, reassociating
-from seqboost.trees.integers import uint64
+from seqboost._jit import inlined, inner, reassociating
+from seqboost.trees.integers import HALF, uint64
 from seqboost.trees.space import Space
+from seqboost.trees.vectors import add_rows_to_context, add_rows_to_four, add_rows_to_two
 
 __all__ = [
     "Planes",
     "Scales",
     "add_contexts",
+    "block_end",
     "choose_scales",
     "curvature_of",
     "gradient_of",
     "quantise",
     "row_sums",
-    "run_length",
     "totals",
 ]
 
 ROW_BITS = 30
-HALF = 32  # bits of a packed number's lower half
+CELLS_AT_ONCE, FEWEST_AT_ONCE = 1024, 8
+"""Cells, in whole rows but not fewer than so many, that are written and summed while the processor has them at hand."""
 
 
 class Scales(NamedTuple):
@@ -109,16 +111,18 @@ def curvature_of(packed: int) -> int:
 
 
 @inner
-def run_length(
+def block_end(
     rows: NDArray[np.int32],  # IN positions
     first: int,  # IN
     last: int,  # IN
+    n_contexts: int,  # IN
 ) -> int:
-    """Return how many of ``rows[first:last]`` lie side by side in memory, from the first on."""
+    """Return the end of the block that begins with ``rows[first]``: a few rows that lie side by side in memory."""
+    end = min(first + max(FEWEST_AT_ONCE, CELLS_AT_ONCE // n_contexts), last)
     n = 1
-    while first + n < last and rows[uint64(first + n)] == rows[uint64(first)] + n:
+    while first + n < end and rows[uint64(first + n)] == rows[uint64(first)] + n:
         n += 1
-    return n
+    return first + n
 
 
 @inner
@@ -146,11 +150,15 @@ def row_sums(
     last: int,  # IN
     sums: NDArray[np.int64],  # OUT Σ_c of each row
 ) -> None:
-    """Sum the cells of rows over all contexts; those that do not exist at a row hold zero."""
+    """Sum the cells of rows over all contexts, four at a time; those that do not exist at a row hold zero."""
+    n = uint64(cells.shape[1])
+    one, two, three, four = uint64(1), uint64(2), uint64(3), uint64(4)
     for p in range(uint64(first), uint64(last)):
         i = uint64(rows[p])
         total = np.int64(0)
-        for c in range(cells.shape[1]):
+        for c in range(uint64(0), n - n % four, four):
+            total += (cells[i, c] + cells[i, c + one]) + (cells[i, c + two] + cells[i, c + three])
+        for c in range(n - n % four, n):
             total += cells[i, c]
         sums[p] = total
 
@@ -162,32 +170,62 @@ def add_contexts(
     rows: NDArray[np.int32],  # IN positions
     first: int,  # IN the part of ``rows``
     last: int,  # IN
-    sums: NDArray[np.int64],  # IN/OUT (2, n_extended) sums of gradient and of curvature per extended context
+    by_context: NDArray[np.int64],  # IN/OUT (2, n_extended) sums of gradient and of curvature per extended context
+    types: NDArray[np.int64],  # IN/OUT (order + 1,) positions of each type
 ) -> None:
     """Add rows to the sums per extended context, four at a time so that sums are fetched and stored less often."""
-    order = space.base.size - 1
-    n_contexts = cells.shape[1]
-    gradient, curvature = sums[0, space.base[order] :], sums[1, space.base[order] :]
-    last_four = last - (last - first) % 4
-    for p in range(uint64(first), uint64(last_four), uint64(4)):
-        i0, i1 = uint64(rows[p]), uint64(rows[p + uint64(1)])
-        i2, i3 = uint64(rows[p + uint64(2)]), uint64(rows[p + uint64(3)])
-        for c in range(n_contexts):
-            cell0, cell1, cell2, cell3 = cells[i0, c], cells[i1, c], cells[i2, c], cells[i3, c]
-            gradient[c] += gradient_of(cell0) + gradient_of(cell1) + gradient_of(cell2) + gradient_of(cell3)
-            curvature[c] += curvature_of(cell0) + curvature_of(cell1) + curvature_of(cell2) + curvature_of(cell3)
+    flat, sums, n = cells.reshape(-1), by_context.reshape(-1), uint64(cells.shape[1])
+    gradient = uint64(space.base[space.base.size - 1])
+    curvature = gradient + uint64(by_context.shape[1])
+    one, two, three, four = uint64(1), uint64(2), uint64(3), uint64(4)
+    n_fours, last_four = n - n % four, last - (last - first) % 4
+    for p in range(uint64(first), uint64(last_four), four):
+        starts = (
+            n * uint64(rows[p]), n * uint64(rows[p + one]), n * uint64(rows[p + two]), n * uint64(rows[p + three])
+        )  # fmt: skip
+        for c in range(uint64(0), n_fours, four):
+            add_rows_to_four(sums, gradient, curvature, flat, starts, c)
+        if n & two:
+            add_rows_to_two(sums, gradient, curvature, flat, starts, n_fours)
+        if n & one:
+            add_rows_to_context(sums, gradient, curvature, flat, starts, n - one)
     for p in range(uint64(last_four), uint64(last)):
-        for c in range(n_contexts):
+        for c in range(n):
             cell = cells[uint64(rows[p]), c]
-            gradient[c] += gradient_of(cell)
-            curvature[c] += curvature_of(cell)
-    for p in range(uint64(first), uint64(last if order > 0 else first)):
+            sums[gradient + c] += gradient_of(cell)
+            sums[curvature + c] += curvature_of(cell)
+    _sort_out_starts(cells, space, rows, first, last, by_context, types)
+
+
+@inlined
+def _sort_out_starts(
+    cells: NDArray[np.int64],  # IN (n_rows, n_contexts)
+    space: Space,
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    by_context: NDArray[np.int64],  # IN/OUT (2, n_extended)
+    types: NDArray[np.int64],  # IN/OUT (order + 1,)
+) -> None:
+    """Count the rows by type, and move those near the starts of sequences, a few, to the contexts that they have."""
+    order = space.base.size - 1
+    row_type, full, base = space.row_type, np.uint8(order), uint64(space.base[order])
+    types[order] += last - first
+    p, stop = uint64(first), uint64(last if order > 0 else first)
+    while True:
+        while p < stop and row_type[uint64(rows[p])] == full:
+            p += uint64(1)
+        if p == stop:
+            return
         i = uint64(rows[p])
-        t = space.row_type[i]
-        if t < order:  # few: near the starts of sequences other contexts exist
-            for c in range(n_contexts):
-                gradient[c] -= gradient_of(cells[i, c])
-                curvature[c] -= curvature_of(cells[i, c])
-            for c in range(space.n_contexts_of[t]):
-                sums[0, space.base[t] + c] += gradient_of(cells[i, c])
-                sums[1, space.base[t] + c] += curvature_of(cells[i, c])
+        t = row_type[i]
+        types[t] += 1
+        types[order] -= 1
+        for c in range(uint64(cells.shape[1])):
+            by_context[0, base + c] -= gradient_of(cells[i, c])
+            by_context[1, base + c] -= curvature_of(cells[i, c])
+        own = uint64(space.base[t])
+        for c in range(uint64(space.n_contexts_of[t])):
+            by_context[0, own + c] += gradient_of(cells[i, c])
+            by_context[1, own + c] += curvature_of(cells[i, c])
+        p += uint64(1)

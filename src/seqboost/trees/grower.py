@@ -35,7 +35,7 @@ from seqboost.trees.buffers import (
 )
 from seqboost.trees.children import divide_contexts, divide_rows, measure, sum_children
 from seqboost.trees.criterion import Limits, Node, SplitRule
-from seqboost.trees.fixedpoint import Planes, Scales, add_contexts, quantise, row_sums, run_length
+from seqboost.trees.fixedpoint import Planes, Scales, add_contexts, block_end, quantise, row_sums
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.leftsets import left_values
@@ -46,7 +46,6 @@ from seqboost.trees.weighted_buffers import WeightedScratch
 
 __all__ = ["best_leaf", "draw_features", "draw_pool", "grow_tree", "record_split"]
 
-ROWS_AT_ONCE = 128
 
 
 @inner
@@ -195,6 +194,7 @@ def _plant(
     segments: Segments,
     leaves: Leaves,
     splits: Splits,
+    block: NDArray[np.int64],  # SCRATCH (ROWS_AT_ONCE, N_BLOCK)
 ) -> None:
     """Make the root."""
     rows, sums = segments
@@ -205,19 +205,21 @@ def _plant(
         state[leaf, SLOT] = leaf
     for e in range(leaves.mask.shape[1]):
         leaves.mask[0, e] = -1
-    contexts = leaves.contexts[0]
+    contexts, types = leaves.contexts[0], leaves.type_rows[0]
+    for j in range(types.size):
+        types[j] = 0
     for e in range(contexts.shape[1]):
         contexts[0, e] = 0
         contexts[1, e] = 0
     first = int64(0)
     while first < n_fitted:  # a block of rows is written and summed while the processor still has it at hand
-        last = first + run_length(rows, first, min(first + ROWS_AT_ONCE, n_fitted))
+        last = block_end(rows, first, n_fitted, planes.n_contexts)
         quantise(planes, scales, int64(rows[first]), last - first)
         row_sums(cells, rows, first, last, sums)
         if contexts.shape[1] > 1:
-            add_contexts(cells, space, rows, first, last, contexts)
+            add_contexts(cells, space, rows, first, last, contexts, types)
         first = last
-    measure(dense, sparse, space, scales, leaves, int64(0), segments, np.bool_(True))
+    measure(dense, sparse, scales, leaves, int64(0), segments, np.bool_(True), block)
     splits.parent[0] = -1
     splits.word_start[0] = 0
     progress = leaves.progress
@@ -243,7 +245,7 @@ def grow_tree(
     state, progress = leaves.state, leaves.progress
     if progress[N_LEAVES] == 0:
         draw_pool(scratch, limits.n_tree_features)
-        _plant(dense, sparse, space, scales, planes, cells, sizes, segments, leaves, splits)
+        _plant(dense, sparse, space, scales, planes, cells, sizes, segments, leaves, splits, scratch.block)
     while True:
         for q in range(NEWEST, NEWEST + 2):
             newest = progress[q]
@@ -280,7 +282,7 @@ def grow_tree(
             divide_rows(dense, sparse, leaves, leaf, other, rule, segments, scratch)
         sum_children(
             dense, sparse, space, scales, cells, leaves, leaf, other, n_fitted, rule.kind == LAG, segments, scratch,
-            not is_last,
+            not is_last, limits.min_samples_leaf,
         )  # fmt: skip
         state[leaf, DEPTH] += 1
         state[other, DEPTH] = state[leaf, DEPTH]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
 from seqboost.trees.buffers import (
     FITTED,
     N_LEAVES,
@@ -26,92 +24,16 @@ from seqboost.trees.buffers import (
 from seqboost.trees.criterion import Limits
 from seqboost.trees.fixedpoint import Planes, choose_scales, totals
 from seqboost.trees.grower import grow_tree
-from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.integers import uint64
+from seqboost.trees.histogram import ROWS_AT_ONCE, DenseColumns, SparseColumns
 from seqboost.trees.ordering import Ranks
+from seqboost.trees.outputs import Partition
 from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
+from seqboost.trees.vectors import N_BLOCK
 
-__all__ = ["Partition", "TreeGrower"]
+__all__ = ["TreeGrower"]
 
 LeafValue = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-
-
-@jit
-def _add_values(
-    space: Space,
-    rows: NDArray[np.int32],  # IN positions, leaf by leaf
-    start: NDArray[np.int64],  # IN (n_leaves,)
-    size: NDArray[np.int64],  # IN (n_leaves,)
-    mask: NDArray[np.int32],  # IN (n_leaves, n_extended)
-    value: NDArray[np.float32],  # IN (n_leaves,)
-    old: NDArray[np.float32],  # IN (n_rows, n_contexts)
-    new: NDArray[np.float32],  # OUT (n_rows, n_contexts)
-    listed: NDArray[np.uint64],  # SCRATCH (n_contexts,) the contexts of a leaf, or those it does not have
-    kept: NDArray[np.float32],  # SCRATCH (n_contexts,)
-) -> None:
-    """Write old scores plus the tree's outputs; every existing (row, context) lies in just one leaf.
-
-    A leaf with few contexts writes these alone. One with most of them writes whole rows, which is vectorised, and puts
-    back the others.
-    """
-    n_contexts, order = old.shape[1], space.base.size - 1
-    for leaf in range(start.size):
-        v = value[leaf]
-        inside = mask[leaf, space.base[order] :]
-        n_inside = 0
-        for c in range(n_contexts):
-            n_inside += inside[c] != 0
-        has_most = 2 * n_inside > n_contexts
-        n_listed = 0
-        for c in range(n_contexts):
-            listed[n_listed] = c
-            n_listed += (inside[c] != 0) != has_most
-        for p in range(uint64(start[leaf]), uint64(start[leaf] + size[leaf])):
-            i = uint64(rows[p])
-            j = space.row_type[i]
-            if j < order:  # few: near the starts of sequences other contexts exist
-                for c in range(space.n_contexts_of[j]):
-                    if mask[leaf, space.base[j] + c] != 0:
-                        new[i, c] = old[i, c] + v
-            elif has_most:
-                for q in range(n_listed):
-                    kept[q] = new[i, listed[q]]
-                for c in range(n_contexts):
-                    new[i, c] = old[i, c] + v
-                for q in range(n_listed):
-                    new[i, listed[q]] = kept[q]
-            else:
-                for q in range(n_listed):
-                    new[i, listed[q]] = old[i, listed[q]] + v
-
-
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """Which positions and contexts each leaf of a tree holds; from it a tree's outputs on the training rows are known.
-
-    Attributes
-    ----------
-    space : Space
-        Contexts and types of the rows.
-    rows : ndarray of int32
-        Positions, leaf by leaf.
-    start, size : ndarray of int64 of shape (n_leaves,)
-        Segment of each leaf.
-    mask : ndarray of int32 of shape (n_leaves, n_extended)
-        Contexts of each leaf: −1 where it holds one.
-    """
-
-    space: Space
-    rows: NDArray[np.int32]
-    start: NDArray[np.int64]
-    size: NDArray[np.int64]
-    mask: NDArray[np.int32]
-
-    def add(self, value: NDArray[np.float32], old: NDArray[np.float32], new: NDArray[np.float32]) -> None:
-        """Write ``old`` plus the value of each leaf to ``new``, both (n_rows, n_contexts)."""
-        listed, kept = np.empty(old.shape[1], dtype=np.uint64), np.empty(old.shape[1], dtype=np.float32)
-        _add_values(self.space, self.rows, self.start, self.size, self.mask, value, old, new, listed, kept)
 
 
 def _doubled(segments: Segments) -> Segments:
@@ -179,6 +101,7 @@ class TreeGrower:
             spare=(np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int64)),
             chosen=np.empty(n_contexts, dtype=np.int64),
             has=np.empty((2, space.base.size), dtype=np.bool_),
+            block=np.empty((ROWS_AT_ONCE, N_BLOCK), dtype=np.int64),
         )
         self._segments: Segments = (np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.int64))
         self._cells = np.empty((n_rows, n_contexts), dtype=np.int64)
@@ -227,7 +150,7 @@ class TreeGrower:
         n_leaves = int(progress[N_LEAVES])
         sums = self._leaves.state[:n_leaves]
         value = leaf_value(sums[:, G] / scales.gradient, sums[:, H] / scales.curvature)
-        return self._frozen(n_leaves, value.astype(np.float32)), self._partition(n_leaves)
+        return self._frozen(n_leaves, value.astype(np.float32)), self._partition(n_leaves, rows)
 
     def _frozen(self, n_leaves: int, value: NDArray[np.float32]) -> Tree:
         splits, n = self._splits, n_leaves - 1
@@ -244,8 +167,8 @@ class TreeGrower:
             leaf_rows=self._leaves.state[:n_leaves, FITTED].astype(np.int32),
         )
 
-    def _partition(self, n_leaves: int) -> Partition:
+    def _partition(self, n_leaves: int, positions: NDArray[np.int32]) -> Partition:
         state = self._leaves.state[:n_leaves]
         start, size = state[:, START].copy(), state[:, SIZE].copy()
         rows = self._segments[0][: int((start + size).max())].copy()
-        return Partition(self.space, rows, start, size, self._leaves.mask[:n_leaves].copy())
+        return Partition(self.space, positions, rows, start, size, self._leaves.mask[:n_leaves].copy())

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from seqboost._jit import inlined, inner
 from seqboost.trees.fixedpoint import curvature_of, gradient_of
 from seqboost.trees.integers import uint64
-from seqboost.trees.pairs import add_pair
+from seqboost.trees.vectors import ADDENDS, ADDRESS, add_pair, add_two_rows, prefetch
 
 __all__ = [
     "DenseColumns",
@@ -37,9 +37,12 @@ __all__ = [
 ]
 
 
-# Blocks of 64 KiB of cells, about twice an innermost cache, measured best: smaller ones fetch rows more often.
-CELLS_AT_ONCE = 4096
 ROWS_AT_ONCE = 512
+"""Positions whose codes stay at hand while feature after feature is added; even, for they are added in pairs."""
+FAR = 2**19
+"""More codes than that are not at hand: those of a block are asked for while it is laid out."""
+FEATURES_AT_ONCE = 6
+"""Features whose cells a position is added to at once: more do not fit the processor's registers."""
 
 
 class DenseColumns(NamedTuple):
@@ -73,10 +76,19 @@ class SparseColumns(NamedTuple):
     enabled: NDArray[np.bool_]  # (n_sparse_offsets, n_sparse)
 
 
+class Addition(NamedTuple):
+    """How positions enter the cells of a histogram."""
+
+    count_bits: int  # s
+    sign: int  # 1: they are added, −1: they are taken out
+    per_position: int  # what each adds to n
+
+
 @inner
-def _addends(packed: int, count_bits: int) -> tuple[int, int]:
+def _addends(packed: int, addition: Addition) -> tuple[int, int]:
     """Return what one position adds to the two numbers of a cell, from its packed sums over contexts."""
-    return gradient_of(packed), (curvature_of(packed) << count_bits) + 1
+    count_bits, sign, per_position = addition
+    return sign * gradient_of(packed), sign * (curvature_of(packed) << count_bits) + per_position
 
 
 @inner
@@ -86,24 +98,69 @@ def add_dense(
     sums: NDArray[np.int64],  # IN their sums over contexts, packed
     first: int,  # IN the part of the two arrays above
     last: int,  # IN
-    count_bits: int,  # IN s
+    addition: Addition,
+    block: NDArray[np.int64],  # SCRATCH (ROWS_AT_ONCE, N_BLOCK)
     histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
 ) -> None:
     """Add positions to the cells of the dense features: each row is one slice of codes per run.
 
-    A block of rows goes through a few features at a time, so that their cells stay at hand.
+    A block of rows goes through a few features at a time, so that their cells and codes stay at hand.
     """
-    run_start, cell_start = dense.run_start, dense.cell_start
+    run_start = dense.run_start
     for begin in range(first, last, ROWS_AT_ONCE):
         end = min(begin + ROWS_AT_ONCE, last)
+        is_laid_out = False
         for r in range(run_start.size - 1):
-            f = run_start[r]
-            while f < run_start[r + 1]:
-                stop = f + 1
-                while stop < run_start[r + 1] and cell_start[stop + 1] - cell_start[f] <= CELLS_AT_ONCE:
-                    stop += 1
-                _add_features(dense, rows, sums, begin, end, count_bits, f, stop, histogram)
-                f = stop
+            f, stop = run_start[r], run_start[r + 1]
+            while stop - f == FEATURES_AT_ONCE or stop - f >= 2 * FEATURES_AT_ONCE:  # one or two left would take long
+                if not is_laid_out:
+                    _lay_out(dense, rows, sums, begin, end, addition, block)
+                    is_laid_out = True
+                _add_six(dense, end - begin, f, block, histogram)
+                f += FEATURES_AT_ONCE
+            if f < stop:
+                _add_features(dense, rows, sums, begin, end, addition, f, stop, histogram)
+
+
+@inlined
+def _lay_out(
+    dense: DenseColumns,
+    rows: NDArray[np.int32],  # IN positions
+    sums: NDArray[np.int64],  # IN
+    first: int,  # IN the part of the two arrays above
+    last: int,  # IN
+    addition: Addition,
+    block: NDArray[np.int64],  # OUT (ROWS_AT_ONCE, N_BLOCK) addresses, and what is added to the two numbers of a cell
+) -> None:
+    """Write down what does not depend on the feature; an odd row gets a companion that adds nothing."""
+    n, is_far = uint64(last - first), dense.codes.size > FAR
+    for q in range(n):
+        p = uint64(first) + q
+        block[q, ADDRESS] = dense.address[uint64(rows[p])]
+        if is_far:
+            prefetch(dense.codes, uint64(block[q, ADDRESS]))
+        block[q, ADDENDS], block[q, ADDENDS + 1] = _addends(sums[p], addition)
+    if n % uint64(2) == 1:
+        block[n, ADDRESS] = block[n - uint64(1), ADDRESS]
+        block[n, ADDENDS], block[n, ADDENDS + 1] = 0, 0
+
+
+@inlined
+def _add_six(
+    dense: DenseColumns,
+    n: int,  # IN positions
+    f: int,  # IN first of six features of one run
+    block: NDArray[np.int64],  # IN (ROWS_AT_ONCE, N_BLOCK)
+    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
+) -> None:
+    """Add positions to the cells of six neighbouring features: their first cells stay in registers."""
+    start, two = dense.cell_start, uint64(2)
+    starts = (
+        two * uint64(start[f]), two * uint64(start[f + 1]), two * uint64(start[f + 2]),
+        two * uint64(start[f + 3]), two * uint64(start[f + 4]), two * uint64(start[f + 5]),
+    )  # fmt: skip
+    for q in range(uint64(0), uint64(n), two):
+        add_two_rows(histogram, starts, dense.codes, uint64(dense.displacement[f]), block, q)
 
 
 @inlined
@@ -113,7 +170,7 @@ def _add_features(
     sums: NDArray[np.int64],  # IN
     first: int,  # IN the part of the two arrays above
     last: int,  # IN
-    count_bits: int,  # IN s
+    addition: Addition,
     first_feature: int,  # IN features of one run
     last_feature: int,  # IN
     histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
@@ -127,10 +184,10 @@ def _add_features(
     one, stop = uint64(1), uint64(last_feature)
     last_four = last - (last - first) % 4
     for p in range(first, last_four, 4):
-        g0, h0 = _addends(sums[p], count_bits)
-        g1, h1 = _addends(sums[p + 1], count_bits)
-        g2, h2 = _addends(sums[p + 2], count_bits)
-        g3, h3 = _addends(sums[p + 3], count_bits)
+        g0, h0 = _addends(sums[p], addition)
+        g1, h1 = _addends(sums[p + 1], addition)
+        g2, h2 = _addends(sums[p + 2], addition)
+        g3, h3 = _addends(sums[p + 3], addition)
         here0, here1 = uint64(address[rows[p]] + shift), uint64(address[rows[p + 1]] + shift)
         here2, here3 = uint64(address[rows[p + 2]] + shift), uint64(address[rows[p + 3]] + shift)
         for f in range(uint64(first_feature), stop):
@@ -140,7 +197,7 @@ def _add_features(
             add_pair(histogram, (cell + uint64(codes[here2 + f])) << one, g2, h2)
             add_pair(histogram, (cell + uint64(codes[here3 + f])) << one, g3, h3)
     for p in range(last_four, last):
-        g0, h0 = _addends(sums[p], count_bits)
+        g0, h0 = _addends(sums[p], addition)
         here0 = uint64(address[rows[p]] + shift)
         for f in range(uint64(first_feature), stop):
             add_pair(histogram, (uint64(cell_start[f]) + uint64(codes[here0 + f])) << one, g0, h0)
@@ -154,14 +211,14 @@ def add_sparse(
     sums: NDArray[np.int64],  # IN their sums over contexts, packed
     first: int,  # IN
     last: int,  # IN
-    count_bits: int,  # IN s
+    addition: Addition,
     histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
 ) -> None:
     """Add positions to the cells of the slots they carry: the cost is the number of entries."""
     padded_row, indptr, indices, offset = sparse.padded_row, sparse.indptr, sparse.indices, sparse.offset
     n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
     for p in range(first, last):
-        g, h = _addends(sums[p], count_bits)
+        g, h = _addends(sums[p], addition)
         for o in range(offset.size):
             row = padded_row[rows[p]] + offset[o]
             shift = n_dense_cells + o * n_slots

@@ -1,4 +1,4 @@
-"""The integers that kernels hand to one another."""
+"""The integers that kernels hand to one another, and how two of them are packed into one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import SupportsInt, cast
 
 import numpy as np
 
-__all__ = ["int64", "uint64"]
+__all__ = ["HALF", "int64", "uint64"]
+
+HALF = 32  # bits of a packed number's lower half
 
 # Inside kernels, constants are handed on as int64: numba would compile a callee anew for every literal. Where types are
 # checked it is an int like any other.

@@ -16,30 +16,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner
+from seqboost._jit import inlined, inner
 from seqboost.trees.buffers import Segments
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64, uint64
 from seqboost.trees.space import Space
+from seqboost.trees.vectors import prefetch
 
-__all__ = ["divide", "mark_dense", "mark_sparse", "share"]
+__all__ = ["divide_dense", "divide_marked", "mark_sparse", "share"]
 
-
-@inner
-def mark_dense(
-    dense: DenseColumns,
-    feature: int,  # IN place in DenseColumns
-    left: NDArray[np.bool_],  # IN (max_values,)
-    rows: NDArray[np.int32],  # IN positions
-    first: int,  # IN
-    last: int,  # IN
-    goes_left: NDArray[np.bool_],  # OUT (last - first,)
-) -> None:
-    """Tell which positions go left by the code of a dense feature."""
-    codes, address = dense.codes, dense.address
-    displacement = dense.displacement[feature]
-    for p in range(first, last):
-        goes_left[p - first] = left[codes[np.uint64(address[rows[p]] + displacement)]]
+AHEAD = uint64(16)
+"""How many positions on cells are asked for: they lie far from one another, and fetching each takes long."""
 
 
 @inner
@@ -67,7 +54,47 @@ def mark_sparse(
 
 
 @inner
-def divide(
+def divide_dense(
+    dense: DenseColumns,
+    feature: int,  # IN place in DenseColumns
+    left: NDArray[np.bool_],  # IN (max_values,)
+    segments: Segments,  # IN/OUT
+    first: int,  # IN
+    n_fitted: int,  # IN fitted positions of the node
+    last: int,  # IN
+    spare: Segments,  # SCRATCH
+) -> tuple[int, int]:
+    """Move what goes left by the code of a dense feature to the front, stably.
+
+    Return how many positions go left, and how many of them are fitted.
+    """
+    rows, sums = segments
+    spare_rows, spare_sums = spare
+    codes, address, displacement = dense.codes, dense.address, dense.displacement[feature]
+    one = uint64(1)
+    start, n_left, n_right = uint64(first), uint64(first), uint64(0)
+    for p in range(start, uint64(first + n_fitted)):
+        row, packed = rows[p], sums[p]
+        step = uint64(left[codes[uint64(address[uint64(row)] + displacement)]])
+        # Both places are written and one counter moves: no branch to mispredict.
+        rows[n_left], sums[n_left] = row, packed
+        spare_rows[n_right], spare_sums[n_right] = row, packed
+        n_left += step
+        n_right += one - step
+    n_left_fitted, n_right_fitted = n_left - start, n_right
+    for p in range(uint64(first + n_fitted), uint64(last)):
+        row = rows[p]
+        step = uint64(left[codes[uint64(address[uint64(row)] + displacement)]])
+        rows[n_left] = row
+        spare_rows[n_right] = row
+        n_left += step
+        n_right += one - step
+    _append(segments, n_left, spare, n_right, n_right_fitted)
+    return int64(n_left - start), int64(n_left_fitted)
+
+
+@inner
+def divide_marked(
     goes_left: NDArray[np.bool_],  # IN (last - first,)
     segments: Segments,  # IN/OUT
     first: int,  # IN
@@ -75,14 +102,13 @@ def divide(
     last: int,  # IN
     spare: Segments,  # SCRATCH
 ) -> tuple[int, int]:
-    """Move what goes left to the front, stably; return how many positions go left, and how many of them are fitted."""
+    """Move marked positions to the front, as ``divide_dense`` does, and return the same."""
     rows, sums = segments
     spare_rows, spare_sums = spare
     one = uint64(1)
     start, n_left, n_right = uint64(first), uint64(first), uint64(0)
     for p in range(start, uint64(first + n_fitted)):
         row, packed = rows[p], sums[p]
-        # Both places are written and one counter moves: no branch to mispredict.
         rows[n_left], sums[n_left] = row, packed
         spare_rows[n_right], spare_sums[n_right] = row, packed
         step = uint64(goes_left[p - start])
@@ -96,11 +122,25 @@ def divide(
         step = uint64(goes_left[p - start])
         n_left += step
         n_right += one - step
-    for q in range(n_right):
-        rows[n_left + q] = spare_rows[q]
-    for q in range(n_right_fitted):
-        sums[n_left + q] = spare_sums[q]
+    _append(segments, n_left, spare, n_right, n_right_fitted)
     return int64(n_left - start), int64(n_left_fitted)
+
+
+@inlined
+def _append(
+    segments: Segments,  # OUT
+    first: int,  # IN where in the segments
+    spare: Segments,  # IN
+    n_rows: int,  # IN how many of its positions
+    n_sums: int,  # IN how many of its sums
+) -> None:
+    """Put what was laid aside behind what was not."""
+    rows, sums = segments
+    spare_rows, spare_sums = spare
+    for q in range(n_rows):
+        rows[first + q] = spare_rows[q]
+    for q in range(n_sums):
+        sums[first + q] = spare_sums[q]
 
 
 @inner
@@ -123,11 +163,14 @@ def share(
     positions each child has, then how many of them are fitted.
     """
     rows, sums = segments
+    flat, n_contexts, end = cells.reshape(-1), uint64(cells.shape[1]), uint64(first + n_fitted)
     row_type, order = space.row_type, space.base.size - 1
     here, there = uint64(side), uint64(1 - side)
     a, b = uint64(to[0]), uint64(to[1])
-    for p in range(uint64(first), uint64(first + n_fitted)):
+    first_context = uint64(contexts[0]) if contexts.size > 0 else uint64(0)
+    for p in range(uint64(first), end):
         row, whole = rows[p], sums[p]
+        prefetch(flat, uint64(rows[min(p + AHEAD, end - uint64(1))]) * n_contexts + first_context)
         i = uint64(row)
         j = uint64(row_type[i])
         part = int64(0)

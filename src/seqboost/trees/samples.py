@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import lean
-from seqboost.trees.growing import Partition, TreeGrower
+from seqboost.trees.growing import TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
+from seqboost.trees.outputs import Partition
 from seqboost.trees.riders import MAX_ROUTED_LEAVES, RiderPartition, Router
 from seqboost.trees.shared_growing import SharedGrower
 from seqboost.trees.shared_missing import WeightedSharedGrower
@@ -206,7 +207,11 @@ class LabelSampleGrower(_Carrier):
         numbers = np.arange(carried.size, dtype=np.int32)
         tree, partition = grower.grow(gradient, hessian, numbers, fitted.n_fitted, leaf_value, seed)
         _renumber(carried, partition.rows)
-        own = replace(partition, space=self.grower.space)
+        own: Partition | WeightedPartition
+        if isinstance(partition, Partition):
+            own = replace(partition, space=self.grower.space, positions=carried)
+        else:
+            own = replace(partition, space=self.grower.space)
         return tree, (own, self.router.route(tree, others)) if others.size else (own,)
 
 

@@ -35,8 +35,8 @@ from seqboost.trees.buffers import (
     Splits,
 )
 from seqboost.trees.criterion import Limits, Node, SplitRule
-from seqboost.trees.fixedpoint import Planes, Scales, curvature_of, gradient_of, quantise, row_sums, run_length
-from seqboost.trees.grower import ROWS_AT_ONCE, best_leaf, draw_features, draw_pool, record_split
+from seqboost.trees.fixedpoint import Planes, Scales, block_end, curvature_of, gradient_of, quantise, row_sums
+from seqboost.trees.grower import best_leaf, draw_features, draw_pool, record_split
 from seqboost.trees.histogram import DenseColumns, SparseColumns, clear, subtract
 from seqboost.trees.integers import int64, uint64
 from seqboost.trees.missing import INSTANCE_WEIGHTING, SHARES, SURROGATE, Policies
@@ -144,7 +144,7 @@ def _plant(
         units[p] = scales.unit
     first = int64(0)
     while first < n_fitted:
-        last = first + run_length(rows, first, min(first + ROWS_AT_ONCE, n_fitted))
+        last = block_end(rows, first, n_fitted, planes.n_contexts)
         quantise(planes, scales, int64(rows[first]), last - first)
         row_sums(cells, rows, first, last, sums)
         first = last

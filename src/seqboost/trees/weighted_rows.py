@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import inner
-from seqboost.trees.fixedpoint import HALF, curvature_of, gradient_of
+from seqboost.trees.fixedpoint import curvature_of, gradient_of
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.integers import int64, uint64
+from seqboost.trees.integers import HALF, int64, uint64
 from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE
 
