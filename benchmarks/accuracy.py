@@ -136,7 +136,7 @@ def peers(name: str, split: Split) -> list[Outcome]:
     outcomes = [o for w in task.lightgbm for o in lightgbm_windows(split, w, task.lightgbm_rounds)]
     with tempfile.TemporaryDirectory() as folder:
         for w in task.crfsuite:
-            outcomes += crfsuite(split, w, str(Path(folder) / "model"), task.penalties)
+            outcomes += crfsuite(split, (w,), str(Path(folder) / "model"), task.penalties)
     return outcomes
 
 

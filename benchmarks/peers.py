@@ -27,6 +27,7 @@ __all__ = [
     "forward_backward",
     "lightgbm_windows",
     "span_f1",
+    "span_f1_test",
     "viterbi",
     "window_rows",
 ]
@@ -291,21 +292,26 @@ def _train_crfsuite(attributes: list[Any], y: list[np.ndarray], c2: float, path:
 
 
 def crfsuite(
-    split: Split, w: int, path: str, penalties: Sequence[float] = (0.1, 1.0, 10.0, 50.0), n_bins: int = 20
+    split: Split,
+    windows: Sequence[int],
+    path: str,
+    penalties: Sequence[float] = (0.1, 1.0, 10.0, 50.0, 200.0),
+    n_bins: int = 20,
 ) -> list[Outcome]:
     """Fit python-crfsuite with window indicators, decoded by Viterbi and by posterior; ``path`` takes the model."""
     start = time.perf_counter()
     encode = {str(label): label for label in np.unique(np.concatenate(split.y_train))}
-    c2 = penalties[0]
-    if len(penalties) > 1:
+    w, c2 = windows[0], penalties[0]
+    if len(penalties) > 1 or len(windows) > 1:
         X_fit, y_fit, X_held, y_held = _hold_out(split.X_train, split.y_train)
-        fit, held = _attributes(X_fit, X_fit, w, n_bins), _attributes(X_fit, X_held, w, n_bins)
         truth = [labels.astype(str) for labels in y_held]
-        accuracy = []
-        for penalty in penalties:
-            tagger = _train_crfsuite(fit, y_fit, penalty, path)
-            accuracy.append(_accuracy(truth, [np.array(tagger.tag(rows)) for rows in held]))
-        c2 = penalties[int(np.argmax(accuracy))]
+        accuracy = {}
+        for window in windows:
+            fit, held = _attributes(X_fit, X_fit, window, n_bins), _attributes(X_fit, X_held, window, n_bins)
+            for penalty in penalties:
+                tagger = _train_crfsuite(fit, y_fit, penalty, path)
+                accuracy[window, penalty] = _accuracy(truth, [np.array(tagger.tag(rows)) for rows in held])
+        w, c2 = max(accuracy, key=lambda pair: accuracy[pair])
     tagger = _train_crfsuite(_attributes(split.X_train, split.X_train, w, n_bins), split.y_train, c2, path)
     fit_seconds = time.perf_counter() - start
 
@@ -318,7 +324,7 @@ def crfsuite(
         marginal_labels.append(np.array([encode[names[i]] for i in marginals.argmax(1)]))
     predict_seconds = time.perf_counter() - start
     return [
-        Outcome(f"CRFsuite {method}", decoded, fit_seconds, predict_seconds, {"c2": c2})
+        Outcome(f"CRFsuite {method}", decoded, fit_seconds, predict_seconds, {"window": w, "c2": c2})
         for method, decoded in (("viterbi", best_paths), ("posterior", marginal_labels))
     ]
 
@@ -339,10 +345,28 @@ def _spans(tags: Iterable[str]) -> set[tuple[str, int, int]]:
     return spans
 
 
+def span_counts(y: Sequence[Iterable[str]], predicted: Sequence[Iterable[str]]) -> np.ndarray:
+    """Count right, true and found spans of each sequence."""
+    pairs = [(_spans(tags), _spans(found)) for tags, found in zip(y, predicted, strict=True)]
+    return np.array([[len(true & found), len(true), len(found)] for true, found in pairs])
+
+
+def span_f1_test(
+    y: Sequence[Iterable[str]], first: Sequence[Iterable[str]], second: Sequence[Iterable[str]], n_draws: int = 9999
+) -> float:
+    """Return the p-value of two labellings' difference in span F1, by exchanging whole sequences (Yeh 2000)."""
+
+    def f1(counts: np.ndarray) -> np.ndarray:
+        return 2 * counts[..., 0] / np.maximum(1, counts[..., 1] + counts[..., 2])
+
+    one, other = span_counts(y, first), span_counts(y, second)
+    observed = abs(f1(one.sum(0)) - f1(other.sum(0)))
+    rng, total, move = np.random.default_rng(0), one.sum(0) + other.sum(0), other - one
+    draws = np.array([one.sum(0) + move[rng.random(len(one)) < 0.5].sum(0) for _ in range(n_draws)])
+    return float((1 + np.sum(np.abs(f1(draws) - f1(total - draws)) >= observed - 1e-12)) / (1 + n_draws))
+
+
 def span_f1(y: Sequence[Iterable[str]], predicted: Sequence[Iterable[str]]) -> float:
     """F1 of exactly matching spans."""
-    n_right = n_true = n_found = 0
-    for tags, found_tags in zip(y, predicted, strict=True):
-        true, found = _spans(tags), _spans(found_tags)
-        n_right, n_true, n_found = n_right + len(true & found), n_true + len(true), n_found + len(found)
+    n_right, n_true, n_found = span_counts(y, predicted).sum(0)
     return 2 * n_right / max(1, n_true + n_found)

@@ -47,19 +47,22 @@ def write(
     """Write ``rows`` to ``results/<name>.json`` and ``.md``; return the path of the Markdown file.
 
     With ``key``, rows already in the file are kept unless a new row has the same values in the columns of ``key``, so
-    that parts of a benchmark can be run again by themselves. ``command`` is what makes the table, if it is not the
-    script of its name.
+    that parts of a benchmark can be run again by themselves; each row remembers its day. ``command`` is what makes the
+    table, if it is not the script of its name.
     """
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
+    today = datetime.date.today().isoformat()
     kept: list[dict[str, Any]] = []
     if key and path.exists():
         new = {tuple(row.get(column) for column in key) for row in rows}
-        old = json.loads(path.read_text(encoding="utf-8"))["rows"]
-        kept = [row for row in old if tuple(row.get(column) for column in key) not in new]
-    merged = [*kept, *rows]
+        old = json.loads(path.read_text(encoding="utf-8"))
+        kept = [
+            {"date": old["date"], **row} for row in old["rows"] if tuple(row.get(column) for column in key) not in new
+        ]
+    merged = [*kept, *({"date": today, **row} for row in rows)]
     merged.sort(key=lambda row: tuple(str(row.get(column)) for column in key))
-    info = {"machine": machine(), "date": datetime.date.today().isoformat(), "note": note, "rows": merged}
+    info = {"machine": machine(), "date": today, "note": note, "rows": merged}
     command = command or f"python benchmarks/{name}.py"
     path.write_text(json.dumps(info, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     markdown = path.with_suffix(".md")
@@ -69,7 +72,8 @@ def write(
 
 def _markdown(name: str, info: dict[str, Any], command: str) -> str:
     rows, host = info["rows"], info["machine"]
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+    columns = list(dict.fromkeys(column for row in rows for column in row if column != "date"))
+    days = sorted({row["date"] for row in rows})
     lines = [f"# {name.replace('_', ' ')}", ""]
     if info["note"]:
         lines += [info["note"], ""]
@@ -78,8 +82,8 @@ def _markdown(name: str, info: dict[str, Any], command: str) -> str:
     versions = ", ".join(f"{package} {version}" for package, version in host["packages"].items())
     lines += [
         "",
-        f"{info['date']}; {host['processor']}, {host['cores']} cores, {host['memory_gib']} GiB; {host['system']}, "
-        f"Python {host['python']}, {versions}.",
+        f"{' to '.join(dict.fromkeys([days[0], days[-1]]))}; {host['processor']}, {host['cores']} cores, "
+        f"{host['memory_gib']} GiB; {host['system']}, Python {host['python']}, {versions}.",
         f"Command: `{command}`.",
     ]
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from scipy import sparse
 import report
 from data import crfsuite_attributes, indicator_rows
 from measure import exponent, sticky_sequences
-from peers import Chain, _hold_out, cut_long, forward_backward, span_f1, viterbi, window_rows
+from peers import Chain, _hold_out, cut_long, forward_backward, span_f1, span_f1_test, viterbi, window_rows
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
@@ -51,6 +51,18 @@ def test_span_f1_equals_seqeval():
     predicted = [list(np.where(rng.random(len(t)) < 0.3, rng.choice(tags, size=len(t)), t)) for t in y]
     assert span_f1(y, predicted) == pytest.approx(f1_score(y, predicted))
     assert span_f1(y, y) == 1.0
+
+
+def test_span_f1_of_two_labellings_by_exchange():
+    rng = np.random.default_rng(0)
+    y = [["B-NP", "I-NP", "O"]] * 40
+    good, bad = y, [["O", "O", "O"] if rng.random() < 0.5 else tags for tags in y]
+    assert span_f1_test(y, good, good, 99) == 1.0
+    assert span_f1_test(y, good, bad, 999) < 0.01
+    one = [["O", "O", "O"] if i in (3, 9) else tags for i, tags in enumerate(y)]
+    other = [["O", "O", "O"] if i == 5 else tags for i, tags in enumerate(y)]
+    # Of 8 ways to exchange the three sentences that differ, all have a difference of one span at least.
+    assert span_f1_test(y, one, other, 99) == 1.0
 
 
 def test_window_rows_stop_at_the_ends_of_sequences():
@@ -100,3 +112,15 @@ def test_report_replaces_rows_by_key(tmp_path, monkeypatch):
     stored = json.loads((tmp_path / "accuracy.json").read_text(encoding="utf-8"))
     assert [(row["set"], row["value"]) for row in stored["rows"]] == [("a", 1.0), ("b", 3.0)]
     assert "| b | 3 |" in (tmp_path / "accuracy.md").read_text(encoding="utf-8")
+
+
+def test_rows_of_a_report_remember_their_day(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    (tmp_path / "table.json").write_text(json.dumps({"date": "2001-02-03", "rows": [{"set": "a"}]}), encoding="utf-8")
+    text = report.write("table", [{"set": "b"}], key=("set",)).read_text(encoding="utf-8")
+    assert "\n| set |\n" in text
+    assert "\n2001-02-03 to 20" in text
+    days = [row["date"] for row in json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))["rows"]]
+    assert days[0] == "2001-02-03" < days[1]
+    text = report.write("table", [{"set": "a"}], key=("set",)).read_text(encoding="utf-8")
+    assert f"\n{days[1]}; " in text
