@@ -22,9 +22,10 @@ from seqboost.evaluation import mcnemar
 
 PAPER = {"curvature": "count", "step": "fixed", "learning_rate": 1.0, "potentials": "joint",
          "min_samples_leaf": 1, "trees": "per_label", "random_state": 0}  # fmt: skip
+PENALTIES, LEAVES = (10.0, 40.0, 160.0, 640.0, 2560.0, 10240.0), (3, 5, 10, 20, 40, 80)
 ROUTES = {
-    "shrinkage": [{**PAPER, "max_leaf_nodes": 100, "l2_regularization": x} for x in (10.0, 40.0, 160.0, 640.0)],
-    "original": [{**PAPER, "max_leaf_nodes": n, "l2_regularization": 0.0} for n in (5, 10, 20, 40, 80)],
+    "shrinkage": [{**PAPER, "max_leaf_nodes": 100, "l2_regularization": x} for x in PENALTIES],
+    "original": [{**PAPER, "max_leaf_nodes": n, "l2_regularization": 0.0} for n in LEAVES],
 }
 WINDOWS = {"protein": 5, "hyphen": 0, "stress": 6}
 ROUNDS = 250

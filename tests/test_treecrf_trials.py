@@ -26,7 +26,11 @@ from seqboost.features import SPARSE_KEY
 from seqboost.sequences import as_batch
 
 SEED = int(check_random_state(0).randint(2**31))  # what random_state=0 comes to
-COMMON = {"max_iter": 40, "n_iter_no_change": 5, "max_leaf_nodes": 8, "random_state": 0, "learning_rate": 0.5}
+COMMON = {
+    "max_iter": 40, "n_iter_no_change": 5, "max_leaf_nodes": 8, "random_state": 0, "learning_rate": 0.5,
+    "l2_regularization": 10.0,
+}  # fmt: skip
+GIVEN = {**COMMON, "window": 6}  # as the rules have it for two columns; only potentials are tried
 
 
 def labelled(seed=0, n=60, length=20, n_columns=2, *, depends):
@@ -50,6 +54,13 @@ def far(seed=0, n=40, length=30, n_columns=32):
     rng = np.random.default_rng(seed)
     X = [rng.normal(size=(length, n_columns)) for _ in range(n)]
     return X, [np.r_[0, 0, (x[:-2, 0] > 0).astype(int)] for x in X]
+
+
+def near(n=40, length=30, n_columns=32):
+    """Sequences of many columns of which one tells the label of its own position."""
+    rng = np.random.default_rng(3)
+    X = [rng.normal(size=(length, n_columns)) for _ in range(n)]
+    return X, [(x[:, 0] + rng.normal(size=len(x)) > 0).astype(int) for x in X]
 
 
 @pytest.fixture(autouse=True)
@@ -76,10 +87,10 @@ def tried(monkeypatch):
 @pytest.mark.parametrize(("depends", "best"), [(True, "joint"), (False, "factored")])
 def test_the_more_probable_potentials_are_kept(labeller, depends, best):
     X, y = labelled(depends=depends)
-    given = {kind: labeller(**COMMON, potentials=kind).fit(X, y) for kind in ("joint", "factored")}
+    given = {kind: labeller(**GIVEN, potentials=kind).fit(X, y) for kind in ("joint", "factored")}
     scores = {kind: model.best_score_ for kind, model in given.items()}
     assert max(scores, key=scores.get) == best
-    auto = labeller(**COMMON).fit(X, y)
+    auto = labeller(**GIVEN).fit(X, y)
     assert auto.potentials_ == best
     assert auto.best_score_ == scores[best]
     assert auto.best_iteration_ == given[best].best_iteration_
@@ -108,17 +119,18 @@ def test_a_wider_window_that_tells_nothing_is_not_kept():
     ("settings", "expected"),
     [
         ({"potentials": "joint", "window": 1}, []),
-        ({"potentials": "joint"}, []),  # two columns have a window of six as it is
+        ({"potentials": "joint"}, [("joint", 0)]),  # two columns have a window of six as it is
         ({"window": range(-1, 2)}, [("factored", range(-1, 2))]),
-        ({"order": 0}, []),
+        ({"order": 0}, [("joint", 0)]),
+        ({"order": 0, "window": 6}, []),
         ({"early_stopping": False}, []),
         ({"init": "linear"}, []),
-        ({"order": 2, "contexts": "seen"}, []),
+        ({"order": 2, "contexts": "seen"}, [("factored", 0)]),
         ({"beam": 2}, []),
         ({"objective": "pseudo_likelihood"}, []),
         ({"pseudo_likelihood_rounds": 3}, []),
-        ({"pseudo_likelihood_rounds": 1}, [("factored", 6)]),
-        ({}, [("factored", 6)]),
+        ({"pseudo_likelihood_rounds": 1}, [("factored", 6), ("factored", 0)]),
+        ({}, [("factored", 6), ("factored", 0)]),
     ],
 )
 def test_what_is_tried(tried, settings, expected):
@@ -134,6 +146,213 @@ def test_only_held_out_sequences_of_a_fit_decide(tried, monkeypatch):
     monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
     TreeCRF(**COMMON).fit(X, y)
     assert tried == []
+
+
+def test_no_window_is_kept_if_neighbours_tell_nothing(tried):
+    X, y = near()
+    known = {**COMMON, "potentials": "joint"}
+    given = {window: TreeCRF(**known, window=window).fit(X, y) for window in (0, 1, 2)}
+    assert max(given, key=lambda window: given[window].best_score_) == 0
+    auto = TreeCRF(**known).fit(X, y)
+    assert tried == [("joint", 2), ("joint", 0)]
+    assert auto.window_ == 0
+    assert all_equal(auto.predict_proba(X), given[0].predict_proba(X))
+
+
+def sticky(n_labels=2, noise=3.0, n=40, length=40):
+    """Sequences of labels that last, seen through noise."""
+    rng = np.random.default_rng(0)
+    y = [np.repeat(rng.integers(n_labels, size=length // 8), 8) for _ in range(n)]
+    return [np.column_stack([labels + rng.normal(0, noise, len(labels)) for _ in "ab"]) for labels in y], y
+
+
+def free(**given):
+    """Settings that leave λ and the potentials, of which none are tried for order 0, to ``fit``."""
+    return {**COMMON, "l2_regularization": "auto", "order": 0, "window": 6, **given}
+
+
+@pytest.fixture
+def penalties(monkeypatch):
+    """Note λ of all trainings beside the first."""
+    seen = []
+    train = trials.train
+
+    def noted(training, held_out, settings):
+        seen.append(settings["l2_regularization"])
+        return train(training, held_out, settings)
+
+    monkeypatch.setattr(trials, "train", noted)
+    return seen
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.2, 10.0), (1.0, 100.0)])
+def test_a_larger_penalty_is_kept_if_it_is_better(penalties, noise, expected):
+    X, y = sticky(noise=noise)
+    given = {
+        penalty: TreeCRF(**free(l2_regularization=penalty, potentials="joint")).fit(X, y)
+        for penalty in (10.0, 100.0, 1000.0)
+    }
+    assert max(given, key=lambda penalty: given[penalty].best_score_) == expected
+    auto = TreeCRF(**free()).fit(X, y)
+    assert auto.l2_regularization_ == expected
+    assert penalties == ([100.0] if expected == 10.0 else [100.0, 1000.0])
+    assert all_equal(auto.predict_proba(X), given[expected].predict_proba(X))
+
+
+def test_a_larger_penalty_is_tried_twice_at_most(monkeypatch, penalties):
+    prefer = trials._Trials.prefer
+    monkeypatch.setattr(trials._Trials, "prefer", lambda *given: prefer(*given) or True)
+    X, y = sticky()
+    assert TreeCRF(**free(max_iter=3)).fit(X, y).l2_regularization_ == 1000.0
+    assert penalties == [100.0, 1000.0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, [100.0]),
+        ({"l2_regularization": 5.0}, []),
+        ({"potentials": "joint"}, []),
+        ({"potentials": "joint", "window": "auto"}, [100.0, 10.0]),
+        ({"warm_start": True}, []),
+    ],
+)
+def test_when_a_larger_penalty_is_tried(penalties, settings, expected):
+    X, y = sticky(noise=0.2)
+    model = TreeCRF(**free(max_iter=5, **settings)).fit(X, y)
+    assert penalties == expected
+    assert model.l2_regularization_ == settings.get("l2_regularization", 10.0)
+
+
+def test_many_labels_keep_a_small_penalty(penalties):
+    X, y = sticky(n_labels=11)
+    assert TreeCRF(**free(max_iter=3)).fit(X, y).l2_regularization_ == 10.0
+    assert penalties == []
+    TreeCRF(**free(max_iter=3)).fit(X, [labels.clip(0, 9) for labels in y])
+    assert penalties[0] == 100.0
+
+
+def test_warm_starts_keep_the_penalty(tmp_path, penalties):
+    X, y = sticky(noise=1.0)
+    model = TreeCRF(**free(max_iter=6), refit=False).fit(X, y)
+    assert model.l2_regularization_ == 100.0
+    model.save(tmp_path / "model")
+    loaded = seqboost.load(tmp_path / "model")
+    assert loaded.l2_regularization_ == 100.0
+    named = TreeCRF(**free(max_iter=9, l2_regularization=100.0, potentials="joint"), refit=False).fit(X, y)
+    n_tried = len(penalties)
+    for each in (model, loaded):
+        each.set_params(max_iter=9, warm_start=True).fit(X, y)
+        assert each.l2_regularization_ == 100.0
+        assert all_equal(each.predict_proba(X), named.predict_proba(X))
+        each.set_params(max_iter=10, l2_regularization=3.0).fit(X, y)  # what is named may change
+        assert each.l2_regularization_ == 3.0
+    assert len(penalties) == n_tried
+
+
+def test_letters_keep_their_neighbours(tried):
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("abcd"), size=20)) for _ in range(60)]
+    TreeCRF(**{**COMMON, "max_iter": 3}).fit(X, [[c == "a" for c in x] for x in X])
+    assert tried == [("factored", 6)]
+
+
+# --- more positions than there is time for
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Have 1,200 positions count as very many, of which 900 judge that no window is best; note what they train."""
+    monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
+    monkeypatch.setattr(trials, "SAMPLE_POSITIONS", 910)
+    seen, train = [], trials.train
+
+    def noted(training, held_out, settings):
+        seen.append((settings["potentials"], settings["window"], training.batch.n_rows + held_out.batch.n_rows))
+        return train(training, held_out, settings)
+
+    def prefer(self, challenger, best):
+        is_complete = [self.is_complete(contestant, self.judging[0]) for contestant in (best, challenger)]
+        return all(is_complete) and challenger.settings["window"] == 0
+
+    monkeypatch.setattr(trials, "train", noted)
+    monkeypatch.setattr(trials._Trials, "prefer", prefer)
+    return seen
+
+
+def test_a_sample_chooses_the_window(many):
+    X, y = near()
+    auto = TreeCRF(**COMMON).fit(X, y)
+    assert many == [("auto", 1, 900), ("auto", 2, 900), ("auto", 0, 900)]
+    assert (auto.window_, auto.potentials_) == (0, "joint")  # which go by the rules
+    given = TreeCRF(**COMMON, potentials="joint", window=0).fit(X, y)
+    assert auto.n_iter_ == given.n_iter_
+    assert all_equal(auto.predict_proba(X), given.predict_proba(X))  # of all sequences
+
+
+def test_a_sample_chooses_the_penalty(monkeypatch, penalties):
+    def prefer(self, challenger, best):
+        is_complete = [self.is_complete(contestant, self.judging[0]) for contestant in (best, challenger)]
+        return all(is_complete) and (best, challenger) == tuple(sorted((best, challenger), key=closeness))
+
+    def closeness(contestant):
+        return -abs(contestant.settings["l2_regularization"] - 100.0)
+
+    monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
+    monkeypatch.setattr(trials, "SAMPLE_POSITIONS", 900)
+    monkeypatch.setattr(trials._Trials, "prefer", prefer)
+    X, y = sticky(noise=1.0)
+    auto = TreeCRF(**free(window="auto")).fit(X, y)
+    assert auto.l2_regularization_ == 100.0
+    assert penalties[:3] == [10.0, 100.0, 1000.0]
+    given = TreeCRF(**free(potentials="joint", window=auto.window_, l2_regularization=100.0)).fit(X, y)
+    assert all_equal(auto.predict_proba(X), given.predict_proba(X))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_sample_is_drawn_by_the_seed(many, monkeypatch, n_jobs):
+    X, y = near()
+    drawn, sample_of = [], trials.Labelled.take
+    monkeypatch.setattr(trials.Labelled, "take", lambda *given: drawn.append(given[1].tolist()) or sample_of(*given))
+    for seed in (0, 0, 1):
+        TreeCRF(**{**COMMON, "max_iter": 1, "random_state": seed}, n_jobs=n_jobs).fit(X, y)
+    samples = [sequences for sequences in drawn if len(sequences) == 30]
+    assert samples[0] == samples[1] != samples[2]
+    assert all(sample == sorted(set(sample)) for sample in samples)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"window": 1}, {"init": "linear"}, {"beam": 2}, {"warm_start": True}], ids=lambda given: [*given][0]
+)
+def test_without_a_sample(many, settings):
+    X, y = near()
+    TreeCRF(**{**COMMON, "max_iter": 3, **settings}).fit(X, y)
+    assert many == []
+
+
+def test_sequences_that_are_longer_than_a_sample_go_by_rules(many):
+    X, y = near(n=2, length=1000)
+    assert TreeCRF(**{**COMMON, "max_iter": 3}).fit(X, y).window_ == 1
+    assert many == []
+
+
+def test_callbacks_see_nothing_of_a_sample(many):
+    X, y = near()
+    result = {}
+    model = TreeCRF(**COMMON).fit(X, y, callbacks=[record_evaluation(result), early_stopping(3)])
+    assert model.window_ == 0
+    assert result == model.evals_result_
+
+
+@pytest.mark.parametrize("n_rounds", [0, 3, 10, 18, 30, 40])
+def test_a_stop_while_a_sample_is_tried_leaves_what_it_has_trained(many, n_rounds):
+    X, y = near()
+    settings = {**COMMON, "max_iter": 12, "n_iter_no_change": 20, "refit": False, "potentials": "joint"}
+    model = TreeCRF(**settings).fit(X, y, callbacks=[StopAfter(n_rounds)])
+    is_of_all = n_rounds > 3 * 12
+    assert model.n_iter_ == (n_rounds + 1 - 3 * 12 if is_of_all else min(n_rounds + 1, 12))
+    assert model.window_ == (0 if is_of_all else 1)
+    assert len(model.predict(X)) == len(X)
 
 
 def lead_of(change, X, y, part):
@@ -152,19 +371,19 @@ def test_few_sequences_judge_part_by_part(monkeypatch, tried, seed):
     X, y = labelled(seed, depends=False)
     leads = [lead_of({"potentials": "factored"}, X, y, part) for part in range(3)]
     total = np.cumsum(leads)
-    auto = TreeCRF(**COMMON).fit(X, y)
+    auto = TreeCRF(**GIVEN).fit(X, y)
     assert auto.potentials_ == ("factored" if (total[1:] > 0).all() else "joint")
     n_parts = 2 if total[1] <= 0 else 3
     assert len(tried) == 2 * n_parts - 1  # the first training was there already
-    given = TreeCRF(**COMMON, potentials=auto.potentials_).fit(X, y)
+    given = TreeCRF(**GIVEN, potentials=auto.potentials_).fit(X, y)
     assert all_equal(auto.predict_proba(X), given.predict_proba(X))
 
 
 def test_a_challenger_that_is_behind_after_two_parts_is_out(monkeypatch, tried):
     monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
     X, y = labelled(depends=True)
-    assert TreeCRF(**COMMON).fit(X, y).potentials_ == "joint"
-    assert tried == [("factored", 6), ("factored", 6), ("joint", 6)]
+    assert TreeCRF(**GIVEN).fit(X, y).potentials_ == "joint"
+    assert tried == [("factored", 6), ("joint", 6), ("factored", 6)]
 
 
 def prefers(gains, lengths, tol=1e-6):
@@ -192,7 +411,7 @@ def test_each_held_out_label_counts_the_same(monkeypatch):
 def test_no_more_than_four_parts_judge(monkeypatch, tried):
     monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
     X, y = labelled(depends=False)
-    assert TreeCRF(**{**COMMON, "max_iter": 8}).fit(X, y).potentials_ == "factored"
+    assert TreeCRF(**{**GIVEN, "max_iter": 8}).fit(X, y).potentials_ == "factored"
     assert len(tried) == 2 * 4 - 1
 
 
@@ -324,20 +543,20 @@ def test_rounding_does_not_choose():
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(20, 2)) for _ in range(60)]
     with pytest.warns(UserWarning, match="keeps no round"):
-        model = TreeCRF(**COMMON).fit(X, [rng.integers(2, size=20) for _ in X])
+        model = TreeCRF(**GIVEN).fit(X, [rng.integers(2, size=20) for _ in X])
     assert (model.best_iteration_, model.potentials_) == (0, "joint")
 
 
 def test_labels_judge_not_positions(tried):
     X, y = labelled(depends=False)
     hidden = [[label if t % 5 == 0 else None for t, label in enumerate(labels)] for labels in y]
-    TreeCRF(**COMMON).fit(X, hidden)
+    TreeCRF(**GIVEN).fit(X, hidden)
     assert tried == []
     light = np.full(len(X), 1e-6)
     light[hold_out(len(X), 0.1, SEED)[1][0]] = 1.0  # one of the held-out sequences is all that counts
-    TreeCRF(**COMMON).fit(X, y, sample_weight=light)
+    TreeCRF(**GIVEN).fit(X, y, sample_weight=light)
     assert tried == []
-    TreeCRF(**COMMON).fit(X, y, sample_weight=np.full(len(X), 1e-6))
+    TreeCRF(**GIVEN).fit(X, y, sample_weight=np.full(len(X), 1e-6))
     assert tried == [("factored", 6)]
 
 
@@ -365,7 +584,7 @@ def test_a_change_that_has_won_stays_in_the_next_trial(tried):
     y = [(x[:, 0] + 2 * noise.normal(size=len(x)) > 0).astype(int) for x in X]
     model = TreeCRF(**COMMON).fit(X, y)
     assert model.potentials_ == "factored"
-    assert tried == [("factored", 1), ("factored", 2)]
+    assert tried == [("factored", 1), ("factored", 2), ("factored", 0)]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,11 @@
 ``init="auto"``
     From a linear chain if there are hundreds of sparse columns or of categories (words), which add up where a tree must
     choose among them; from the labels alone otherwise.
+``l2_regularization="auto"``
+    10.
 ``learning_rate="auto"``
-    0.25; twice that for many labels without a linear start, where 500 rounds are too few for smaller steps.
+    0.25; twice that for many labels without a linear start, where 500 rounds are too few for smaller steps. With the
+    curvature "newton", whose steps are longer, 0.1, or 0.25 for many labels.
 
 These rules were chosen by cross-validation on the training parts of all sets: ``benchmarks/defaults.py``. Where none of
 them is right everywhere, held-out sequences decide (:mod:`seqboost.estimators.trials`).
@@ -30,20 +33,32 @@ from seqboost.estimators.seen import uses_seen
 from seqboost.features import MAX_DENSE_CATEGORIES, SPARSE_KEY
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["AUTOMATIC", "automatic_rate", "automatic_window", "is_auto", "kept", "resolved", "wider_window"]
+__all__ = [
+    "AUTOMATIC",
+    "FEW_LABELS",
+    "PENALTY",
+    "automatic_rate",
+    "automatic_window",
+    "has_numbers",
+    "is_auto",
+    "kept",
+    "resolved",
+    "wider_window",
+]
 
-AUTOMATIC = ("window", "trees", "init")
+AUTOMATIC = ("window", "trees", "init", "l2_regularization")
 
 WINDOW_FEATURES = 100  # that a window of dense columns is meant to have
 WIDEST = 6  # positions on each side
 MOST_SYMBOLS = 3  # columns of categories that are given neighbours
 SHARED_LABELS = 3  # one tree for all from so many labels on
-FEW_LABELS = 10  # up to so many, small steps reach the best round in time
+FEW_LABELS = 10  # up to so many, small steps reach the best round in time, and a larger λ may be better
+PENALTY = 10.0  # λ
 
 
 def resolved(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> dict[str, Any]:
     """Return the parameters with the choices that depend on training data made."""
-    rules = {"window": _window, "trees": _trees, "init": _init}
+    rules = {"window": _window, "trees": _trees, "init": _init, "l2_regularization": _penalty}
     chosen = {name: rules[name](parameters, batch, n_labels) for name in AUTOMATIC if is_auto(parameters[name])}
     return {**parameters, **chosen}
 
@@ -62,6 +77,8 @@ def automatic_rate(parameters: Mapping[str, Any], n_labels: int) -> float:
     """Return the learning rate as given, or what ``"auto"`` comes to once the others are chosen."""
     if not is_auto(parameters["learning_rate"]):
         return float(parameters["learning_rate"])
+    if parameters["curvature"] == "newton":
+        return 0.1 if n_labels <= FEW_LABELS else 0.25
     is_slow = n_labels > FEW_LABELS and parameters["init"] == "labels" and parameters["curvature"] == "mixing"
     return 0.5 if is_slow else 0.25
 
@@ -84,6 +101,11 @@ def wider_window(window: Any, batch: SequenceBatch) -> Any:
     side = window["*"] if isinstance(window, dict) else window
     wider = min(2 * side, WIDEST, _longest(batch) - 1)
     return _around(wider, batch) if wider > side else None
+
+
+def has_numbers(batch: SequenceBatch) -> bool:
+    """Tell whether some columns are numbers: unlike a letter, they may say all there is to know of their position."""
+    return len(batch.schema.columns) > len(batch.categories)
 
 
 def _window(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> Any:
@@ -110,3 +132,7 @@ def _trees(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -
 def _init(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> str:
     most = max([len(batch.schema.sparse_names), *map(len, batch.categories)], default=0)
     return "linear" if most > MAX_DENSE_CATEGORIES and not uses_seen(parameters) else "labels"
+
+
+def _penalty(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> float:
+    return PENALTY

@@ -118,9 +118,9 @@ def check_still_held_out(refitted: bool) -> None:
 
 
 def step_of(step: str, curvature: str, learning_rate: float) -> Step:
-    """Return the rule of steps; with "auto", curvatures that promise no safe step get the papers' fixed one."""
+    """Return the rule of steps; with "auto", the papers' curvature gets the papers' fixed one."""
     if step == "auto":
-        step = "safe" if curvature == "mixing" else "fixed"
+        step = "fixed" if curvature == "count" else "safe"
     if step == "line_search":
         return LineSearch(min(1.0, learning_rate))
     return SafeStep() if step == "safe" else FixedStep()

@@ -29,7 +29,8 @@ __all__ = [
 
 E = TypeVar("E")
 
-EARLIER = {"trees": "per_label", "init": "labels"}  # what was meant by files that do not name these parameters
+EARLIER = {"trees": "per_label", "init": "labels", "l2_regularization": 10.0}
+"""What was meant by files that do not name these parameters."""
 
 
 KINDS: dict[str, type[Any]] = {}

@@ -36,7 +36,7 @@ from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, w
 from seqboost.estimators.seen import check_contexts
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train, train_again
-from seqboost.estimators.trials import Heard, best_of_trials, left_to_trials
+from seqboost.estimators.trials import Heard, best_of_trials, left_to_trials, sample_for_trials, tried_on_sample
 from seqboost.exceptions import ParameterError
 from seqboost.model import FrozenModel
 from seqboost.sequences import SequenceBatch, class_weights
@@ -63,7 +63,7 @@ RULES = {
     "max_leaf_nodes": integer(2, 32767),
     "max_depth": integer(1, MOST, none=True),
     "min_samples_leaf": integer(1, MOST),
-    "l2_regularization": real(0),
+    "l2_regularization": real(0, auto=True),
     "min_gain": real(0),
     "max_features": real(0, 1, open_low=True),
     "max_features_per_tree": real(0, 1, open_low=True),
@@ -104,9 +104,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     Parameters
     ----------
     learning_rate : "auto" or float, default="auto"
-        Factor on the values of leaves. The curvature "mixing" makes steps small by itself; with "newton" and "count"
-        use 0.05 to 0.1. Auto: 0.25; 0.5 for more than 10 labels, which take many rounds, unless boosting has a linear
-        start or another curvature.
+        Factor on the values of leaves. The curvature "mixing" makes steps small by itself; with "count" use 0.05 to
+        0.1. Auto: 0.25; 0.5 for more than 10 labels, which take many rounds, unless boosting has a linear start or
+        another curvature. With the curvature "newton" 0.1, or 0.25 for more than 10 labels.
     max_iter : int, default=500
         Largest number of rounds; a round grows one tree per label, or one for all (``trees``).
     max_leaf_nodes : int, default=31
@@ -115,8 +115,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Largest depth of a tree; None leaves it to ``max_leaf_nodes``.
     min_samples_leaf : int, default=20
         Smallest number of positions in a leaf.
-    l2_regularization : float, default=10.0
-        λ in the value of a leaf, G / (H + λ).
+    l2_regularization : "auto" or float, default="auto"
+        λ in the value of a leaf, G / (H + λ). Auto: 10; with up to 10 labels, 100 and 1000 are tried as ``potentials``
+        are, where these or ``window`` are "auto".
     min_gain : float, default=0.0
         A node is divided only if that gains more.
     max_features : float, default=1.0
@@ -131,9 +132,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Divide categories into any two groups, ordered by their gradients, or one category against all others.
     window : "auto", int, tuple, list or dict, default="auto"
         Which positions around t a tree may look at: ``w`` means −w … w, ``(l, r)`` means −l … r, a list holds the
-        offsets themselves, and a dict has one of these for each column (``"*"`` for all others). Auto: as many on each
-        side as make about 100 features of the columns, at most 6; none for sparse columns, nor where there are more
-        than three columns of categories. Twice as many, up to 6, are tried as ``potentials`` are.
+        offsets themselves, and a dict has one of these for each column (``"*"`` for all others, which without it see
+        their own position only). Auto: as many on each side as make about 100 features of the columns, at most 6; none
+        for sparse columns, nor where there are more than three columns of categories. Twice as many, up to 6, are tried
+        as ``potentials`` are and, for columns of numbers, none.
     missing : str or dict, default="direction"
         What is done about missing values (NaN, None): "direction" (each split learns the side they take),
         "instance_weighting" (they take both sides, in the proportion of the others), "surrogate" (other features tell
@@ -157,7 +159,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         are tried as well and kept if held-out sequences are more probable so: those of early stopping or, if these have
         fewer than 4,000 labels, up to four tenths of the sequences in turn. There are no trials with validation data of
         your own, ``warm_start``, ``beam``, ``init="linear"`` or the pseudo-likelihood, for more than 50,000 positions
-        or fewer than 500 held-out labels. Whoever names ``potentials`` and ``window`` saves their time.
+        (then a sample of the sequences decides, on ``l2_regularization`` and ``window``) or fewer than 500 held-out
+        labels. Whoever names ``potentials`` and ``window`` saves their time.
     trees : {"auto", "per_label", "shared"}, default="auto"
         What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
         whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, and
@@ -185,8 +188,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Climb the pseudo-likelihood in the first so many rounds; early stopping begins after them.
     step : {"auto", "safe", "fixed", "line_search"}, default="auto"
         How far to go along the trees of a round. Safe: no further than the log-likelihood rises. Fixed: all the way, as
-        the papers do. Line search: ``learning_rate`` times the way to the top. Auto: safe with the curvature "mixing",
-        fixed with the others.
+        the papers do. Line search: ``learning_rate`` times the way to the top. Auto: fixed with the curvature "count",
+        safe with the others.
     direction : {"gradient", "conjugate"}, default="gradient"
         Follow the gradient, or the conjugate directions of Gutmann and Kersting (2007).
     sampling : None, float, str or sampler, default=None
@@ -247,7 +250,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Scores and accuracies by round; entry 0 is the start.
     evals_result_ : dict of dicts
         The same under LightGBM's name, by data set.
-    window_, trees_, init_, potentials_
+    window_, trees_, init_, potentials_, l2_regularization_
         What "auto" came to, for each of these parameters.
     transition_scores_ : ndarray of shape (n_labels, n_labels)
         For order 1: scores of transitions before the trees speak (row = from, column = to).
@@ -285,7 +288,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         max_leaf_nodes: int = 31,
         max_depth: int | None = None,
         min_samples_leaf: int = 20,
-        l2_regularization: float = 10.0,
+        l2_regularization: float | str = "auto",
         min_gain: float = 0.0,
         max_features: float = 1.0,
         max_features_per_tree: float = 1.0,
@@ -382,10 +385,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         Parameters
         ----------
         X : list of sequences, table or SequenceBatch
-            Sequences: 2-D arrays, lists of dicts, lists of values, strings, sparse matrices; or a table whose sequence
-            column is named by ``sequence``.
+            Sequences: 2-D arrays, lists of dicts, lists of values, strings (each character an element), sparse
+            matrices; or a table whose sequence column is named by ``sequence``. Of an element that is a tuple, or a
+            list with other values than strings, each place is a column; a *list of strings* is a bag of attributes, as
+            in CRFsuite, in which places mean nothing. What lists mean is settled here: ``predict`` goes by it.
         y : list of label sequences
-            A label for each element; None or NaN = unobserved. For a table: a column of labels.
+            A label for each element; None, NaN or masked = unobserved. For a table: a column of labels.
         sample_weight : array-like of shape (n_sequences,), optional
             Weights of sequences.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
@@ -411,7 +416,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         earlier = self._trained if is_warm else None
         if is_warm:
             parameters = kept(parameters, self._lasting)
-            check_unchanged(type(self).__name__, self._lasting, parameters)
+            check_unchanged(type(self).__name__, {name: self._lasting[name] for name in LASTING}, parameters)
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
             training = (self._known if is_warm else self._learned)(X, y, sample_weight)
@@ -419,7 +424,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             if not is_warm:
                 parameters = resolved(parameters, training.batch, len(self.classes_))
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
-                self._lasting = {name: parameters[name] for name in LASTING}
+                self._lasting = {name: parameters[name] for name in {*LASTING, *AUTOMATIC}}
             parameters["learning_rate"] = automatic_rate(parameters, len(self.classes_))
             validation = None
             if X_val is not None:
@@ -478,16 +483,24 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         lasting = [callback for callback in settings.callbacks if getattr(callback, "asked_in_refit", False)]
         others = [callback for callback in settings.callbacks if callback not in lasting]
         stop = Heard(lasting)
-        trained = self._watched(*divisions(0), replace(settings, callbacks=[*others, stop]), earlier)
+        tries = not self.warm_start and all(map(only_reads, others))
+        sample = sample_for_trials(training, self._seed) if tries else None
+        trained = None
+        if sample is not None and (of_sample := self._divisions(sample)) is not None:
+            quiet = replace(settings, callbacks=[])
+            quiet, trained = tried_on_sample(asked, of_sample, quiet, stop, self.verbose)
+            settings = replace(quiet, callbacks=settings.callbacks)
+        if trained is None:
+            trained = self._watched(*divisions(0), replace(settings, callbacks=[*others, stop]), earlier)
         if is_auto(asked["potentials"]):  # what there is room for may change from one training to the next
             settings = replace(settings, parameters={**settings.parameters, "potentials": trained.potentials})
-        if not (self.warm_start or stop.stopped) and all(map(only_reads, others)):
+        if tries and not stop.stopped:
             names = left_to_trials(asked, settings, divisions)
             best, settings = best_of_trials(trained, divisions, settings, names, stop, self.verbose)
             if best is not trained:
                 retell(best.history.to_dict(), settings["max_iter"], others)
             trained = best
-        self._lasting["window"] = settings["window"]
+        self._lasting |= {name: settings[name] for name in AUTOMATIC}
         if self._refits(training):
             with progress_bar(trained.best_iteration, self.verbose) as bars:
                 trained = train_again(trained, training, settings, [*bars, stop])
@@ -524,7 +537,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.best_score_ = trained.best_score
         self.evals_result_ = evaluations(history)
         self.potentials_ = trained.potentials
-        self.window_, self.trees_, self.init_ = (self._lasting[name] for name in AUTOMATIC)
+        self.window_, self.trees_, self.init_, self.l2_regularization_ = (self._lasting[name] for name in AUTOMATIC)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether fit has been called."""

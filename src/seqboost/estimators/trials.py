@@ -3,13 +3,17 @@
 Training by the rules (:mod:`seqboost.estimators.automatic`) comes first; then one choice after the other is changed,
 and stays so if held-out sequences are more probable::
 
-    by the rules ──► factored potentials ──► a window twice as wide ──► the best of them
-                     if those were joint     if there is one
+    by the rules ──► factored potentials ──► λ · 10 ──► λ · 100 ──► a window twice as wide ──► or none ──► the best
+                     if those were joint     few        if that     if it has neighbours       if columns   of them
+                                             labels     was better                             are numbers
 
 Few held-out positions judge by chance; then other sequences are held out in turn, and both contestants are trained on
 what remains (:class:`~seqboost.estimators.holdout.Divisions`)::
 
     ░▓▓▓▓▓▓▓▓▓      ▓░▓▓▓▓▓▓▓▓      ▓▓░▓▓▓▓▓▓▓      ▓▓▓░▓▓▓▓▓▓      ░ held out
+
+If there are very many positions, a sample of the sequences chooses λ and window before all of them are trained on. It
+must not choose potentials: the more examples, the better for those with more to learn.
 
 The number of labels or columns does not tell which is better (``benchmarks/defaults.py``). Validation data of a user's
 own choose nothing but the round: who watches a test set must not have it decide on the model.
@@ -22,8 +26,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from seqboost.boosting import Callback, Progress
-from seqboost.estimators.automatic import is_auto, wider_window
+from seqboost.estimators.automatic import FEW_LABELS, PENALTY, has_numbers, is_auto, wider_window
 from seqboost.estimators.holdout import Divisions
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.progress import progress_bar
@@ -32,10 +38,12 @@ from seqboost.estimators.training import train
 from seqboost.exceptions import MemoryLimitError
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["Heard", "best_of_trials", "left_to_trials"]
+__all__ = ["Heard", "best_of_trials", "left_to_trials", "sample_for_trials", "tried_on_sample"]
 
 TRIAL_POSITIONS = 50_000
-"""With more positions the rules decide alone: other trainings would take minutes."""
+"""With more positions a sample decides: trainings on all would take minutes each."""
+SAMPLE_POSITIONS = 20_000
+CHOSEN_BY_SAMPLES = ["l2_regularization", "window"]
 FEWEST_JUDGING = 500
 """With fewer held-out labels the rules decide alone: chance would."""
 ENOUGH_JUDGING = 4, 4_000
@@ -61,6 +69,7 @@ class Heard:
 def left_to_trials(asked: Mapping[str, Any], settings: Settings, divisions: Divisions) -> list[str]:
     """Return which parameters trials decide on: those that are "auto", if that takes little time and can be judged.
 
+    Whoever names potentials and window wants none of them to take time.
     The scores of a pruned pass and of the pseudo-likelihood are none of held-out sequences: both know their labels.
     """
     takes_long = divisions.labelled.batch.n_rows > TRIAL_POSITIONS or settings["init"] == "linear"
@@ -69,7 +78,9 @@ def left_to_trials(asked: Mapping[str, Any], settings: Settings, divisions: Divi
         return []
     if divisions(divisions.judging(MOST_PARTS)[0])[1].n_judging()[1] < FEWEST_JUDGING:
         return []
-    return [name for name in ALTERNATIVES if is_auto(asked[name])]
+    if not (is_auto(asked["potentials"]) or is_auto(asked["window"])):
+        return []
+    return [name for name in ("potentials", "l2_regularization", "window") if is_auto(asked[name])]
 
 
 def best_of_trials(
@@ -93,16 +104,32 @@ def best_of_trials(
         As in TreeCRF.
     """
     trials = _Trials(cache(divisions), divisions.judging(MOST_PARTS), stop, verbose)
-    by_rules = best = _Contestant(settings, {0: first})
-    for name in names:
-        other = ALTERNATIVES[name](best, divisions.labelled.batch)
-        if other is not None and not stop.stopped:
-            parameters = {**best.settings.parameters, name: other}
-            challenger = _Contestant(replace(settings, parameters=parameters), title=_title(name, other))
-            best = challenger if trials.prefer(challenger, best) else best
+    by_rules = _Contestant(settings, {0: first})
+    best = trials.best(by_rules, names, divisions.labelled.batch)
     if not trials.is_complete(best, 0):
         best = by_rules
     return best.trained[0], best.settings
+
+
+def sample_for_trials(training: Labelled, seed: int) -> Labelled | None:
+    """Draw as many sequences as trials have time for, if there are more; None if there are not, or none is so short."""
+    if training.batch.n_rows <= TRIAL_POSITIONS:
+        return None
+    shuffled = np.random.default_rng(seed).permutation(training.batch.n_sequences)
+    n = int(np.searchsorted(np.cumsum(training.batch.lengths[shuffled]), SAMPLE_POSITIONS, side="right"))
+    return training.take(np.sort(shuffled[:n])) if n > 0 else None
+
+
+def tried_on_sample(
+    asked: Mapping[str, Any], divisions: Divisions, settings: Settings, stop: Heard, verbose: int
+) -> tuple[Settings, Trained | None]:
+    """Return the settings that a sample prefers and, if all training has to end, what there is by then."""
+    names = [name for name in left_to_trials(asked, settings, divisions) if name in CHOSEN_BY_SAMPLES]
+    trials = _Trials(cache(divisions), divisions.judging(MOST_PARTS), stop, verbose)
+    by_rules = _Contestant(settings, title=_title("window", settings["window"]))
+    best = trials.best(by_rules, names, divisions.labelled.batch)
+    trained = [*best.trained.values(), *best.cut_short] if stop.stopped else [None]
+    return best.settings, trained[0]
 
 
 def _title(name: str, value: Any) -> str:
@@ -118,6 +145,7 @@ class _Contestant:
 
     settings: Settings
     trained: dict[int, Trained] = field(default_factory=dict)
+    cut_short: list[Trained] = field(default_factory=list)  # when all training had to end
     title: str = "once more"
 
 
@@ -130,6 +158,21 @@ class _Trials:
     stop: Heard
     verbose: int
 
+    def best(self, by_rules: _Contestant, names: Sequence[str], batch: SequenceBatch) -> _Contestant:
+        """Try one change of these parameters after the other."""
+        best = by_rules
+        for name, alternatives in ALTERNATIVES:
+            for alternative in alternatives if name in names else ():
+                other = alternative(best.settings[name], best.settings, batch)
+                if other is None or self.stop.stopped:
+                    continue
+                parameters = {**best.settings.parameters, name: other}
+                challenger = _Contestant(replace(best.settings, parameters=parameters), title=_title(name, other))
+                if self.prefer(challenger, best):
+                    best = challenger
+                    break
+        return best
+
     def prefer(self, challenger: _Contestant, best: _Contestant) -> bool:
         """Tell whether held-out sequences are more probable with the challenger; behind after two parts, it is out.
 
@@ -137,7 +180,7 @@ class _Trials:
         """
         lead, weight, n_sequences, n_labels = 0.0, 0.0, 0, 0.0
         for number in self.judging:
-            if not (self.is_complete(challenger, number) and self.is_complete(best, number)):
+            if not (self.is_complete(best, number) and self.is_complete(challenger, number)):
                 return False
             held_out = self.divide(number)[1]
             of_part, n_of_part = held_out.n_judging()
@@ -161,19 +204,37 @@ class _Trials:
                     trained = train(*self.divide(number), settings)
                 except MemoryLimitError:
                     return False
-            if not self.stop.stopped:
+            if self.stop.stopped:
+                contestant.cut_short.append(trained)
+            else:
                 contestant.trained[number] = trained
         return number in contestant.trained
 
 
-def _factored(best: _Contestant, batch: SequenceBatch) -> str | None:
-    is_joint = best.settings["potentials"] == "joint" and best.settings["order"] > 0
-    return "factored" if is_joint else None
+def _factored(potentials: str, settings: Settings, batch: SequenceBatch) -> str | None:
+    return "factored" if potentials == "joint" and settings["order"] > 0 else None
 
 
-def _wider(best: _Contestant, batch: SequenceBatch) -> Any:
-    return wider_window(best.settings["window"], batch)
+def _wider(window: Any, settings: Settings, batch: SequenceBatch) -> Any:
+    return wider_window(window, batch)
 
 
-ALTERNATIVES: dict[str, Callable[[_Contestant, SequenceBatch], Any]] = {"potentials": _factored, "window": _wider}
-"""What is tried instead of what is best so far, for each parameter, in this order; None: nothing."""
+def _none(window: Any, settings: Settings, batch: SequenceBatch) -> int | None:
+    return 0 if window != 0 and has_numbers(batch) else None
+
+
+def _stronger(penalty: float, settings: Settings, batch: SequenceBatch) -> float | None:
+    return 10 * penalty if len(settings.classes) <= FEW_LABELS else None
+
+
+def _strongest(penalty: float, settings: Settings, batch: SequenceBatch) -> float | None:
+    return 10 * penalty if penalty > PENALTY else None
+
+
+ALTERNATIVES: list[tuple[str, list[Callable[[Any, Settings, SequenceBatch], Any]]]] = [
+    ("potentials", [_factored]),
+    ("l2_regularization", [_stronger]),
+    ("l2_regularization", [_strongest]),
+    ("window", [_wider, _none]),
+]
+"""What is tried instead of what is best so far, in this order, of each line until one is better; None for nothing."""

@@ -38,7 +38,7 @@ class MEMM(TreeCRF):
     max_leaf_nodes : int, default=31
     max_depth : int or None, default=None
     min_samples_leaf : int, default=20
-    l2_regularization : float, default=10.0
+    l2_regularization : "auto" or float, default="auto"
     min_gain : float, default=0.0
     max_features : float, default=1.0
     max_features_per_tree : float, default=1.0
@@ -100,7 +100,7 @@ class MEMM(TreeCRF):
         max_leaf_nodes: int = 31,
         max_depth: int | None = None,
         min_samples_leaf: int = 20,
-        l2_regularization: float = 10.0,
+        l2_regularization: float | str = "auto",
         min_gain: float = 0.0,
         max_features: float = 1.0,
         max_features_per_tree: float = 1.0,
