@@ -122,6 +122,7 @@ def test_other_words_are_refused():
         (10, {}, 0.25),
         (11, {}, 0.5),
         (11, {"init": "linear"}, 0.25),
+        (10, {"curvature": "newton"}, 0.1),
         (11, {"curvature": "newton"}, 0.25),
         (11, {"learning_rate": 0.1}, 0.1),
     ],

@@ -1,4 +1,4 @@
-"""What "auto" comes to where held-out sequences decide: potentials and window."""
+"""What "auto" comes to where held-out sequences decide: potentials, penalty and window."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from treecrf_data import all_equal
 import seqboost
 from seqboost import MEMM, OutputCoding, TreeCRF
 from seqboost.callbacks import early_stopping, log_evaluation, record_evaluation
-from seqboost.estimators import trials
+from seqboost.estimators import treecrf, trials
 from seqboost.estimators.automatic import automatic_window, wider_window
 from seqboost.estimators.holdout import Divisions, hold_out, hold_out_blocks
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.settings import Settings
 from seqboost.estimators.trials import Heard
-from seqboost.exceptions import MemoryLimitError
+from seqboost.exceptions import MemoryLimitError, ParameterError
 from seqboost.features import SPARSE_KEY
 from seqboost.sequences import as_batch
 
@@ -139,12 +139,10 @@ def test_what_is_tried(tried, settings, expected):
     assert tried == expected
 
 
-def test_only_held_out_sequences_of_a_fit_decide(tried, monkeypatch):
+def test_only_held_out_sequences_of_a_fit_decide(tried):
     X, y = labelled(depends=False)
     TreeCRF(**COMMON).fit(X, y, X_val=X[:10], y_val=y[:10])
     TreeCRF(**COMMON).fit(X[:30], y[:30])  # 60 positions are held out
-    monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
-    TreeCRF(**COMMON).fit(X, y)
     assert tried == []
 
 
@@ -250,6 +248,45 @@ def test_warm_starts_keep_the_penalty(tmp_path, penalties):
     assert len(penalties) == n_tried
 
 
+@pytest.mark.parametrize(
+    "watched", [{}, {"early_stopping": True}, {"early_stopping": False}], ids=["by data", "", "no"]
+)
+def test_a_warm_start_goes_on_with_the_penalty_it_was_given(penalties, watched):
+    X, y = sticky(noise=1.0)
+    validation = {} if watched else {"X_val": X[:9], "y_val": y[:9]}
+    model = TreeCRF(**free(max_iter=3, warm_start=True, l2_regularization=100.0, **watched)).fit(X, y, **validation)
+    model.set_params(max_iter=5, l2_regularization=3.0).fit(X, y, **validation)
+    before = dict(model._lasting)
+    assert model.l2_regularization_ == 3.0
+    with pytest.raises(ParameterError, match="max_leaf_nodes"):
+        model.set_params(max_leaf_nodes=1).fit(X, y, **validation)
+    assert model._lasting == before
+    model.set_params(max_iter=7, max_leaf_nodes=8, l2_regularization="auto").fit(X, y, **validation)
+    assert model.l2_regularization_ == 3.0
+    assert penalties == []
+
+
+def test_files_from_before_the_penalty_was_chosen(tmp_path):
+    X, y = sticky(n=8)
+    model = TreeCRF(**free(max_iter=2, l2_regularization=3.0, early_stopping=False)).fit(X, y)
+    del model._lasting["l2_regularization"]  # as they were written
+    model.save(tmp_path / "model")
+    loaded = seqboost.load(tmp_path / "model")
+    assert (loaded.l2_regularization, loaded.l2_regularization_) == (3.0, 3.0)
+    assert all_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_window_without_neighbours_is_not_tried_again(tried):
+    rng = np.random.default_rng(0)
+    X = [
+        [{"w": [rng.choice(list("ab"))], **{f"x{j}": rng.normal() for j in range(80)}} for _ in range(20)]
+        for _ in "a" * 60
+    ]
+    model = TreeCRF(**{**COMMON, "max_iter": 2, "potentials": "joint"}).fit(X, [rng.integers(2, size=20) for _ in X])
+    assert model.window_ == {"*": 0, SPARSE_KEY: 0}
+    assert tried == []
+
+
 def test_letters_keep_their_neighbours(tried):
     rng = np.random.default_rng(0)
     X = ["".join(rng.choice(list("abcd"), size=20)) for _ in range(60)]
@@ -334,6 +371,67 @@ def test_sequences_that_are_longer_than_a_sample_go_by_rules(many):
     X, y = near(n=2, length=1000)
     assert TreeCRF(**{**COMMON, "max_iter": 3}).fit(X, y).window_ == 1
     assert many == []
+
+
+@pytest.mark.parametrize("window", [1, {"x0": 1}, [-1, 1]], ids=repr)
+def test_windows_of_the_user_need_no_sample(many, window):
+    X, y = near()
+    model = TreeCRF(**{**COMMON, "max_iter": 3}, window=window, potentials="joint").fit(X, y)
+    assert (model.window_, many) == (window, [])
+
+
+def test_one_sequence_is_no_sample(many):
+    X, y = near(n=3, length=900)
+    settings = {**COMMON, "max_iter": 3, "early_stopping": True, "transitions": "seen"}
+    assert TreeCRF(**settings).fit(X, y).window_ == 1
+    assert many == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sample_passes_over_what_is_too_long(monkeypatch, seed):
+    monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
+    monkeypatch.setattr(trials, "SAMPLE_POSITIONS", 600)
+    lengths = [900, 10, 550, 10, 900, *[10] * 70]
+    whole = Labelled(as_batch([np.zeros((n, 1)) for n in lengths]), np.zeros(sum(lengths), np.int32), np.ones(75))
+    sample = trials.sample_for_trials(whole, seed)
+    assert sample.batch.n_rows == 600
+    assert 900 not in sample.batch.lengths
+
+
+def test_a_sample_does_not_choose_potentials(monkeypatch):
+    chosen = []
+    monkeypatch.setattr(trials._Trials, "best", lambda self, by_rules, names, batch: chosen.append(names) or by_rules)
+    X, y = near()
+    sample = Labelled(as_batch(X), np.concatenate(y).astype(np.int32), np.ones(len(X)))
+    names = ["potentials", "l2_regularization", "window"]
+    trials.tried_on_sample(Divisions(sample, 0.1, 0, by_blocks=False), SimpleNamespace(), names, Heard([]), 0)
+    assert chosen == [["l2_regularization", "window"]]
+
+
+def test_a_window_that_only_a_sample_has_room_for(many, monkeypatch):
+    X, y = near()
+    of_all = treecrf.train
+
+    def train(training, held_out, settings, earlier):
+        if settings["window"] == 0:
+            raise MemoryLimitError("no room")
+        return of_all(training, held_out, settings, earlier)
+
+    monkeypatch.setattr(treecrf, "train", train)
+    auto = TreeCRF(**COMMON).fit(X, y)
+    assert auto.window_ == 1
+    given = TreeCRF(**COMMON, potentials="joint", window=1).fit(X, y)
+    assert all_equal(auto.predict_proba(X), given.predict_proba(X))
+    with pytest.raises(MemoryLimitError, match="no room"):
+        TreeCRF(**COMMON, potentials="joint", window=0).fit(X, y)
+
+
+def test_callbacks_are_told_of_a_sample_that_was_all_there_was_time_for(many):
+    X, y = near()
+    result = {}
+    model = TreeCRF(**COMMON, refit=False).fit(X, y, callbacks=[record_evaluation(result), StopAfter(2)])
+    assert model.n_iter_ == 3
+    assert result == model.evals_result_
 
 
 def test_callbacks_see_nothing_of_a_sample(many):

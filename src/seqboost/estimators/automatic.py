@@ -39,9 +39,9 @@ __all__ = [
     "PENALTY",
     "automatic_rate",
     "automatic_window",
-    "has_numbers",
     "is_auto",
     "kept",
+    "no_window",
     "resolved",
     "wider_window",
 ]
@@ -98,14 +98,30 @@ def wider_window(window: Any, batch: SequenceBatch) -> Any:
     >>> automatic_window("auto", batch), wider_window(1, batch), wider_window(6, batch)
     (1, 2, None)
     """
-    side = window["*"] if isinstance(window, dict) else window
+    side = _side(window)
     wider = min(2 * side, WIDEST, _longest(batch) - 1)
     return _around(wider, batch) if wider > side else None
 
 
-def has_numbers(batch: SequenceBatch) -> bool:
-    """Tell whether some columns are numbers: unlike a letter, they may say all there is to know of their position."""
-    return len(batch.schema.columns) > len(batch.categories)
+def no_window(window: Any, batch: SequenceBatch) -> Any:
+    """Return a window that ``"auto"`` came to without its neighbours; None if it has none, or no columns are numbers.
+
+    Unlike a letter, numbers may say all there is to know of their position.
+
+    Examples
+    --------
+    >>> from seqboost.sequences import as_batch
+    >>> no_window(6, as_batch([np.zeros((30, 2))])), no_window(6, as_batch(["letters"]))
+    (0, None)
+    """
+    has_numbers = len(batch.schema.columns) > len(batch.categories)
+    return _around(0, batch) if _side(window) > 0 and has_numbers else None
+
+
+def _side(window: Any) -> int:
+    """Return the number of neighbours on each side of a window that ``"auto"`` came to."""
+    side: int = window["*"] if isinstance(window, dict) else window
+    return side
 
 
 def _window(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> Any:

@@ -29,7 +29,7 @@ __all__ = [
 
 E = TypeVar("E")
 
-EARLIER = {"trees": "per_label", "init": "labels", "l2_regularization": 10.0}
+EARLIER = {"trees": "per_label", "init": "labels"}
 """What was meant by files that do not name these parameters."""
 
 

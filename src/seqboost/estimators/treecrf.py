@@ -37,7 +37,7 @@ from seqboost.estimators.seen import check_contexts
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train, train_again
 from seqboost.estimators.trials import Heard, best_of_trials, left_to_trials, sample_for_trials, tried_on_sample
-from seqboost.exceptions import ParameterError
+from seqboost.exceptions import MemoryLimitError, ParameterError
 from seqboost.model import FrozenModel
 from seqboost.sequences import SequenceBatch, class_weights
 
@@ -424,7 +424,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             if not is_warm:
                 parameters = resolved(parameters, training.batch, len(self.classes_))
                 self._seed = int(check_random_state(self.random_state).randint(2**31))
-                self._lasting = {name: parameters[name] for name in {*LASTING, *AUTOMATIC}}
+                self._lasting = {name: parameters[name] for name in LASTING}
+            self._lasting = {**self._lasting, **{name: parameters[name] for name in AUTOMATIC}}
             parameters["learning_rate"] = automatic_rate(parameters, len(self.classes_))
             validation = None
             if X_val is not None:
@@ -483,28 +484,38 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         lasting = [callback for callback in settings.callbacks if getattr(callback, "asked_in_refit", False)]
         others = [callback for callback in settings.callbacks if callback not in lasting]
         stop = Heard(lasting)
-        tries = not self.warm_start and all(map(only_reads, others))
-        sample = sample_for_trials(training, self._seed) if tries else None
-        trained = None
-        if sample is not None and (of_sample := self._divisions(sample)) is not None:
-            quiet = replace(settings, callbacks=[])
-            quiet, trained = tried_on_sample(asked, of_sample, quiet, stop, self.verbose)
-            settings = replace(quiet, callbacks=settings.callbacks)
-        if trained is None:
-            trained = self._watched(*divisions(0), replace(settings, callbacks=[*others, stop]), earlier)
+        names = left_to_trials(asked, settings) if not self.warm_start and all(map(only_reads, others)) else []
+        trained, by_rules = None, settings
+        if names and (of_sample := self._sampled(training)) is not None:
+            settings, trained = tried_on_sample(of_sample, settings, names, stop, self.verbose)
+        if trained is not None:
+            retell(trained.history.to_dict(), settings["max_iter"], others)
+        else:
+            seen: list[Callback] = [*others, stop]
+            try:
+                trained = self._watched(*divisions(0), replace(settings, callbacks=seen), earlier)
+            except MemoryLimitError:
+                if settings is by_rules:
+                    raise
+                settings = by_rules  # there was room for a sample alone
+                trained = self._watched(*divisions(0), replace(settings, callbacks=seen), earlier)
         if is_auto(asked["potentials"]):  # what there is room for may change from one training to the next
             settings = replace(settings, parameters={**settings.parameters, "potentials": trained.potentials})
-        if tries and not stop.stopped:
-            names = left_to_trials(asked, settings, divisions)
+        if not stop.stopped:
             best, settings = best_of_trials(trained, divisions, settings, names, stop, self.verbose)
             if best is not trained:
                 retell(best.history.to_dict(), settings["max_iter"], others)
             trained = best
-        self._lasting |= {name: settings[name] for name in AUTOMATIC}
+        self._lasting = {**self._lasting, **{name: settings[name] for name in AUTOMATIC}}
         if self._refits(training):
             with progress_bar(trained.best_iteration, self.verbose) as bars:
                 trained = train_again(trained, training, settings, [*bars, stop])
         return trained
+
+    def _sampled(self, training: Labelled) -> Divisions | None:
+        """Return ways to hold out sequences of a sample, if there are too many for trials."""
+        sample = sample_for_trials(training, self._seed)
+        return None if sample is None else self._divisions(sample)
 
     def _refits(self, training: Labelled) -> bool:
         """Tell whether to train again on all sequences."""
@@ -568,7 +579,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
         self._seed = int(header["seed"])
         stored = {name: revived(value) for name, value in header["lasting"].items()}
-        self._lasting = stored | {name: value for name, value in EARLIER.items() if name not in stored}
+        self._lasting = {"l2_regularization": self.l2_regularization, **EARLIER, **stored}
         model = FrozenModel.from_arrays(arrays, header["model"])
         past = {name: without_null(values) for name, values in header["history"].items()}
         history = History(np.ones(1, dtype=bool), np.ones(1), **past)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from seqboost.boosting import Callback, Progress
-from seqboost.estimators.automatic import FEW_LABELS, PENALTY, has_numbers, is_auto, wider_window
+from seqboost.estimators.automatic import FEW_LABELS, PENALTY, is_auto, no_window, wider_window
 from seqboost.estimators.holdout import Divisions
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.progress import progress_bar
@@ -42,7 +42,7 @@ __all__ = ["Heard", "best_of_trials", "left_to_trials", "sample_for_trials", "tr
 
 TRIAL_POSITIONS = 50_000
 """With more positions a sample decides: trainings on all would take minutes each."""
-SAMPLE_POSITIONS = 20_000
+SAMPLE_POSITIONS, FEWEST_SAMPLED = 20_000, 2
 CHOSEN_BY_SAMPLES = ["l2_regularization", "window"]
 FEWEST_JUDGING = 500
 """With fewer held-out labels the rules decide alone: chance would."""
@@ -66,21 +66,27 @@ class Heard:
         return self.stopped
 
 
-def left_to_trials(asked: Mapping[str, Any], settings: Settings, divisions: Divisions) -> list[str]:
+def left_to_trials(asked: Mapping[str, Any], settings: Settings) -> list[str]:
     """Return which parameters trials decide on: those that are "auto", if that takes little time and can be judged.
 
     Whoever names potentials and window wants none of them to take time.
     The scores of a pruned pass and of the pseudo-likelihood are none of held-out sequences: both know their labels.
     """
-    takes_long = divisions.labelled.batch.n_rows > TRIAL_POSITIONS or settings["init"] == "linear"
     is_exact = settings["beam"] is None and settings["objective"] != "pseudo_likelihood"
-    if takes_long or not is_exact or settings["pseudo_likelihood_rounds"] >= settings["max_iter"]:
-        return []
-    if divisions(divisions.judging(MOST_PARTS)[0])[1].n_judging()[1] < FEWEST_JUDGING:
-        return []
-    if not (is_auto(asked["potentials"]) or is_auto(asked["window"])):
+    is_boosted = settings["pseudo_likelihood_rounds"] < settings["max_iter"]
+    takes_long = settings["init"] == "linear"
+    is_asked = is_auto(asked["potentials"]) or is_auto(asked["window"])
+    if takes_long or not (is_exact and is_boosted and is_asked):
         return []
     return [name for name in ("potentials", "l2_regularization", "window") if is_auto(asked[name])]
+
+
+def _can_judge(divisions: Divisions) -> bool:
+    """Tell whether there are enough held-out labels, and not too many positions to train on."""
+    return (
+        divisions.labelled.batch.n_rows <= TRIAL_POSITIONS
+        and divisions(divisions.judging(MOST_PARTS)[0])[1].n_judging()[1] >= FEWEST_JUDGING
+    )
 
 
 def best_of_trials(
@@ -103,6 +109,8 @@ def best_of_trials(
     verbose : int
         As in TreeCRF.
     """
+    if not names or not _can_judge(divisions):
+        return first, settings
     trials = _Trials(cache(divisions), divisions.judging(MOST_PARTS), stop, verbose)
     by_rules = _Contestant(settings, {0: first})
     best = trials.best(by_rules, names, divisions.labelled.batch)
@@ -112,22 +120,32 @@ def best_of_trials(
 
 
 def sample_for_trials(training: Labelled, seed: int) -> Labelled | None:
-    """Draw as many sequences as trials have time for, if there are more; None if there are not, or none is so short."""
+    """Draw as many sequences as trials have time for, if there are more; None if there are not, or all are too long."""
     if training.batch.n_rows <= TRIAL_POSITIONS:
         return None
-    shuffled = np.random.default_rng(seed).permutation(training.batch.n_sequences)
-    n = int(np.searchsorted(np.cumsum(training.batch.lengths[shuffled]), SAMPLE_POSITIONS, side="right"))
-    return training.take(np.sort(shuffled[:n])) if n > 0 else None
+    lengths, room, drawn = training.batch.lengths, SAMPLE_POSITIONS, []
+    shortest = lengths.min()
+    for i in np.random.default_rng(seed).permutation(training.batch.n_sequences):
+        if lengths[i] <= room:
+            drawn.append(i)
+            room -= lengths[i]
+        if room < shortest:
+            break
+    return training.take(np.sort(drawn)) if len(drawn) >= FEWEST_SAMPLED else None
 
 
 def tried_on_sample(
-    asked: Mapping[str, Any], divisions: Divisions, settings: Settings, stop: Heard, verbose: int
+    divisions: Divisions, settings: Settings, names: Sequence[str], stop: Heard, verbose: int
 ) -> tuple[Settings, Trained | None]:
-    """Return the settings that a sample prefers and, if all training has to end, what there is by then."""
-    names = [name for name in left_to_trials(asked, settings, divisions) if name in CHOSEN_BY_SAMPLES]
+    """Return the settings that a sample prefers and, if all training has to end, what there is by then.
+
+    Parameters are those of :func:`best_of_trials`.
+    """
+    names = [name for name in names if name in CHOSEN_BY_SAMPLES]
+    if not names or not _can_judge(divisions):
+        return settings, None
     trials = _Trials(cache(divisions), divisions.judging(MOST_PARTS), stop, verbose)
-    by_rules = _Contestant(settings, title=_title("window", settings["window"]))
-    best = trials.best(by_rules, names, divisions.labelled.batch)
+    best = trials.best(_Contestant(settings, title="on a sample"), names, divisions.labelled.batch)
     trained = [*best.trained.values(), *best.cut_short] if stop.stopped else [None]
     return best.settings, trained[0]
 
@@ -136,7 +154,7 @@ def _title(name: str, value: Any) -> str:
     """Return what stands before a progress bar, where there is little room."""
     if name == "window":
         return f"trying window {value['*'] if isinstance(value, dict) else value}"
-    return f"trying {value}"
+    return f"trying λ = {value:g}" if name == "l2_regularization" else f"trying {value}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +237,8 @@ def _wider(window: Any, settings: Settings, batch: SequenceBatch) -> Any:
     return wider_window(window, batch)
 
 
-def _none(window: Any, settings: Settings, batch: SequenceBatch) -> int | None:
-    return 0 if window != 0 and has_numbers(batch) else None
+def _none(window: Any, settings: Settings, batch: SequenceBatch) -> Any:
+    return no_window(window, batch)
 
 
 def _stronger(penalty: float, settings: Settings, batch: SequenceBatch) -> float | None:

@@ -47,7 +47,6 @@ from seqboost.trees.weighted_buffers import WeightedScratch
 __all__ = ["best_leaf", "draw_features", "draw_pool", "grow_tree", "record_split"]
 
 
-
 @inner
 def _next_random(
     state: NDArray[np.uint64],  # IN/OUT (1,)
