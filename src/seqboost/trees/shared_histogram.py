@@ -20,6 +20,7 @@ from seqboost._jit import inlined, inner_slicing
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.shared_cells import add_to, set_zero
 from seqboost.trees.tree import DENSE, LAG, SPARSE
+from seqboost.trees.vectors import add_eight_integers, add_four_integers, add_two_integers
 
 __all__ = ["add_rows", "block_tasks", "feature_blocks", "remove_rows", "subtract_child"]
 
@@ -104,42 +105,26 @@ def _add_dense(
     sums: NDArray[np.int32],  # IN/OUT (n_cells, 2 * n_labels)
     counts: NDArray[np.int32],  # IN/OUT (n_cells,)
 ) -> None:
-    """Add rows to the cells of four dense features at a time: a row's vector is then read once for all four.
-
-    Indices are unsigned: one that might be negative would keep the loops from being vectorised.
-    """
-    width = np.uint64(vectors.shape[1])
-    last_four = block[LAST] - (block[LAST] - block[FIRST]) % 4
+    """Add rows to the cells of dense features; a cell has an even number of sums."""
+    width, eight, four, two = np.uint64(vectors.shape[1]), np.uint64(8), np.uint64(4), np.uint64(2)
+    total, added = sums.reshape(-1), vectors.reshape(-1)
     for p in range(first, last):
-        i = np.uint64(rows[p] if by_row else p - first)
+        row = width * np.uint64(rows[p] if by_row else p - first)
         here = dense.address[rows[p]]
-        for f in range(block[FIRST], last_four, 4):
-            b0, unknown0 = _cell(dense, here, f)
-            b1, unknown1 = _cell(dense, here, f + 1)
-            b2, unknown2 = _cell(dense, here, f + 2)
-            b3, unknown3 = _cell(dense, here, f + 3)
-            if unknown0 or unknown1 or unknown2 or unknown3:
-                for g in range(f, f + 4):
-                    b, unknown = _cell(dense, here, g)
-                    if not unknown:
-                        add_to(vectors[i], sums[b])
-                        counts[b] += 1
-                continue
-            counts[b0] += 1
-            counts[b1] += 1
-            counts[b2] += 1
-            counts[b3] += 1
-            for w in range(width):
-                x = vectors[i, w]
-                sums[b0, w] += x
-                sums[b1, w] += x
-                sums[b2, w] += x
-                sums[b3, w] += x
-        for f in range(last_four, block[LAST]):
+        for f in range(block[FIRST], block[LAST]):
             b, unknown = _cell(dense, here, f)
-            if not unknown:
-                add_to(vectors[i], sums[b])
-                counts[b] += 1
+            if unknown:
+                continue
+            counts[b] += 1
+            at, w, end = width * b, row, width * b + width
+            while at + eight <= end:
+                add_eight_integers(total, total, added, at, w)
+                at, w = at + eight, w + eight
+            if width & four:
+                add_four_integers(total, total, added, at, w)
+                at, w = at + four, w + four
+            if width & two:
+                add_two_integers(total, total, added, at, w)
 
 
 @inner_slicing

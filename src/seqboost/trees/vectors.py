@@ -23,13 +23,16 @@ __all__ = [
     "ADDRESS",
     "N_BLOCK",
     "add_eight_floats",
+    "add_eight_integers",
     "add_four_floats",
+    "add_four_integers",
     "add_one_float",
     "add_pair",
     "add_rows_to_context",
     "add_rows_to_four",
     "add_rows_to_two",
     "add_two_floats",
+    "add_two_integers",
     "add_two_rows",
     "prefetch",
 ]
@@ -72,7 +75,7 @@ if numba.config.DISABLE_JIT:
 
         return add
 
-    def _float_adder(name: str, width: int) -> Any:
+    def _adder(name: str, width: int, dtype: Any) -> Any:
         def add(sums: Any, ones: Any, others: Any, place: Any, other_place: Any) -> None:
             here, there = int(place), int(other_place)
             sums[here : here + width] = ones[here : here + width] + others[there : there + width]
@@ -192,26 +195,27 @@ else:
         add.__name__ = name
         return intrinsic(add)
 
-    def _float_adder(name: str, width: int) -> Any:
-        """Make a function that writes ``ones[place + q] + others[other_place + q]`` to ``sums[place + q]``, float32.
+    def _adder(name: str, width: int, dtype: Any) -> Any:
+        """Make a function that writes ``ones[place + q] + others[other_place + q]`` to ``sums[place + q]``.
 
         There are ``width`` of them, fetched before the first sum is stored; ``sums`` may be ``ones``.
         """
 
         def add(typing_context: Any, sums: Any, ones: Any, others: Any, place: Any, other_place: Any) -> Any:
-            _require(types.float32, sums, ones, others)
+            _require(dtype, sums, ones, others)
 
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 from llvmlite import ir
 
-                vector = ir.VectorType(ir.FloatType(), width)
+                vector = ir.VectorType(context.get_data_type(dtype), width)
 
                 def pointer(array: int, index: int) -> Any:
                     data = context.make_array(signature.args[array])(context, builder, arguments[array]).data
                     return builder.bitcast(builder.gep(data, [arguments[index]]), vector.as_pointer())
 
                 addends = [builder.load(pointer(array, array + 2), align=4) for array in (1, 2)]
-                builder.store(builder.fadd(*addends), pointer(0, 3), align=4)
+                total = builder.fadd(*addends) if isinstance(dtype, types.Float) else builder.add(*addends)
+                builder.store(total, pointer(0, 3), align=4)
                 return context.get_dummy_value()
 
             return types.void(sums, ones, others, types.uint64, types.uint64), generate
@@ -243,7 +247,11 @@ add_rows_to_four = _row_adder("add_rows_to_four", 4)
 add_rows_to_two = _row_adder("add_rows_to_two", 2)
 add_rows_to_context = _row_adder("add_rows_to_context", 1)
 
-add_eight_floats = _float_adder("add_eight_floats", 8)
-add_four_floats = _float_adder("add_four_floats", 4)
-add_two_floats = _float_adder("add_two_floats", 2)
-add_one_float = _float_adder("add_one_float", 1)
+add_eight_floats = _adder("add_eight_floats", 8, types.float32)
+add_four_floats = _adder("add_four_floats", 4, types.float32)
+add_two_floats = _adder("add_two_floats", 2, types.float32)
+add_one_float = _adder("add_one_float", 1, types.float32)
+
+add_eight_integers = _adder("add_eight_integers", 8, types.int32)
+add_four_integers = _adder("add_four_integers", 4, types.int32)
+add_two_integers = _adder("add_two_integers", 2, types.int32)
