@@ -579,7 +579,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
         self._seed = int(header["seed"])
         stored = {name: revived(value) for name, value in header["lasting"].items()}
-        self._lasting = {"l2_regularization": self.l2_regularization, **EARLIER, **stored}
+        older = {**EARLIER, "l2_regularization": self.l2_regularization}
+        self._lasting = stored | {name: value for name, value in older.items() if name not in stored}
         model = FrozenModel.from_arrays(arrays, header["model"])
         past = {name: without_null(values) for name, values in header["history"].items()}
         history = History(np.ones(1, dtype=bool), np.ones(1), **past)
