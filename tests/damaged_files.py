@@ -221,6 +221,18 @@ def damages() -> list[Damage]:
             record(x=[{"w": 3}], y=["A"]),
             "position 0: 'w' is the number 3, but a word",
         ),
+        other(
+            "number among lists",
+            "d.jsonl",
+            record(x=[{"t": ["p"]}, {"t": 3}], y=["A", "B"]),
+            "line 2: position 1: 't' is the number 3, but a list",
+        ),
+        other(
+            "integer of 400 digits",
+            "d.jsonl",
+            JSONL + b'{"x": [{"n": 1' + b"0" * 400 + b'}], "y": ["A"]}\n',
+            "line 2: position 0: 'n' is an integer too large for a float",
+        ),
         other("empty sequence", "d.jsonl", record(x=[], y=[]), "line 2: the sequence is empty"),
         other(
             "object in an object", "d.jsonl", record(x=[{"w": {"a": 1}}], y=["A"]), "is itself an object; flatten it"

@@ -196,12 +196,6 @@ def test_crfsuite_file(write):
     assert exact.batch.sparse.data.tolist() == [16777217, 1e300]
 
 
-def test_names_of_json_lines_must_differ(write):
-    line = json.dumps({"x": [{"t": ["b"], "t=b": 7}], "y": ["A"]})
-    with pytest.raises(DataFileError, match="has a key 't=b' and a list with a member of that name; rename one"):
-        read_sequences(write("d.jsonl", line))
-
-
 def test_json_lines(write):
     lines = [
         {"x": [{"w": "a", "n": 1.5, "on": True, "tags": ["p", "q"]}, {"w": None}], "y": ["A", None]},

@@ -103,7 +103,8 @@ def test_dicts_at_prediction():
     assert batch.categorical.tolist() == [[0], [-1]]
     assert batch.schema.sparse_names == ("on", "t=u", "t=v")
     np.testing.assert_array_equal(batch.sparse.toarray(), [[0, 0, 1], [1, 0, 0]])
-    nothing = as_batch([[{"new": "q"}]], schema=schema)
+    with pytest.warns(UserWarning, match="knows none of the names in X, 'new', .*trained with 'n', 'c', .* Rename"):
+        nothing = as_batch([[{"new": "q"}]], schema=schema)
     assert nothing.sparse.nnz == 0
     assert np.isnan(nothing.numeric).all()
 
@@ -145,10 +146,16 @@ def test_lists_where_training_had_single_values():
         as_batch([[{"n": 1}], [{}, {"w": ["b"]}, {"w": "a"}]], schema=schema, estimator_name="Labeler")
     with pytest.raises(InputError, match="'n' held a single value .*sequence 0, position 0 holds the member 'x'"):
         as_batch([[{"n": {"x"}}]], schema=schema)
+    with pytest.raises(InputError, match="'w' held a single value .*lists or sets there: all of them empty. Pass"):
+        as_batch([[{"w": []}]], schema=schema)
+    indicator = as_batch([[{"plural": True, "n": 1.5}, {"n": 2}]]).schema
+    with pytest.raises(InputError, match="'plural' held a single value .*the member 'yes'. Pass True or a number, or"):
+        as_batch([[{"n": 1}, {"plural": ["yes"]}]], schema=indicator)
     both = as_batch([[{"w": "a", "w=b": True}]]).schema  # an indicator whose name only looks like a member's
     assert as_batch([[{"w=b": True}]], schema=both).sparse.toarray().tolist() == [[1]]
     alone = as_batch([[{"w": "a"}]]).schema
-    assert as_batch([[{"w=b": True}]], schema=alone).categorical.tolist() == [[-1]]  # a key that training did not have
+    with pytest.warns(UserWarning, match="knows none of the names in X, 'w=b'"):
+        assert as_batch([[{"w=b": True}]], schema=alone).categorical.tolist() == [[-1]]
 
 
 @pytest.mark.parametrize("number", [3.5, 1, True, 0])
@@ -182,8 +189,8 @@ def test_byte_strings_where_training_had_strings():
 
 def test_an_indicator_that_is_no_number_is_named():
     schema = as_batch([[{"w": "a", "f": True, "g": True}]]).schema
-    with pytest.raises(InputError, match="Column 'g' was numeric when Labeler was trained, but sequence 0, position 0 "
-                       "holds 'yes'"):  # fmt: skip
+    with pytest.raises(InputError, match="Column 'g' was an indicator or a rare number when Labeler was trained, but "
+                       "sequence 0, position 0 holds 'yes', a str. Pass True or a number, or leave"):  # fmt: skip
         as_batch([[{"g": "yes"}]], schema=schema, estimator_name="Labeler")
 
 
@@ -232,7 +239,8 @@ def test_categories_all_of_a_type_that_training_never_had():
                 "now all its values are strings: sequence 1, position 0 holds '2'. Pass numbers",
             ):
                 as_batch(new, schema=schema, estimator_name="Labeler")
-    assert as_batch([[{"a": "2"}, {"a": 2.0}]], schema=numbers).categorical.tolist() == [[1], [0]]
+    with pytest.raises(InputError, match="now some of its values are strings: sequence 0, position 1 holds '2'"):
+        as_batch([[{"a": 2.0}, {"a": "2"}]], schema=numbers)  # as it is refused alone
     assert as_batch([[{"a": None}]], schema=numbers).categorical.tolist() == [[-1]]
     assert as_batch([[{"b": 1}]], schema=numbers).categorical.tolist() == [[-1]]
     strings = as_batch([[{"a": "1"}, {"a": "2"}]], categorical_features=["a"]).schema

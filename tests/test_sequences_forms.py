@@ -171,9 +171,11 @@ def test_a_zero_is_not_the_same_as_no_value(n_keys):
         assert batch.sparse.nnz == 900
         assert batch.sparse.max() == 16777217
         place = batch.schema.sparse_names.index("k7")
-        assert one.sparse.indptr.tolist() == [0, 1, 2, 2, 2]
-        assert one.sparse.indices.tolist() == [place, place]
-        assert one.sparse.data.tolist() == [0, 1]
+        assert one.sparse.indptr.tolist() == [0, 1, 2, 2, 3]  # a None that is written is an explicit NaN
+        assert one.sparse.indices.tolist() == [place] * 3
+        np.testing.assert_array_equal(one.sparse.data, [0, 1, np.nan])
+        explicit = as_batch([*X, [{"k7": None, "all": 2.0}]])
+        assert np.isnan(explicit.sparse[[900], [place]])
     few = as_batch([[{"k7": 0.5}, {"k7": 1}]]).schema  # many keys come only with prediction
     nan = np.nan
     np.testing.assert_array_equal(as_batch(X, schema=few).numeric[19:26, 0], [nan, nan, 0, -2.5, 16777217, nan, nan])

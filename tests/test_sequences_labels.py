@@ -228,9 +228,64 @@ def test_codes_round_trip(y):
     assert coder.encode(y, batch).tolist() == codes.tolist()
 
 
+def test_scalars_of_pyarrow_are_their_values():
+    coder = LabelCoder()
+    assert coder.fit([list(pa.array(["x", None, "y"])), list(pa.array(["y", "x"]))], BATCH).tolist() == [0, -1, 1, 1, 0]
+    assert coder.classes_.tolist() == ["x", "y"]
+
+
+def test_arrays_without_dimensions_as_labels():
+    coder = LabelCoder()
+    assert coder.fit([[np.ma.array(5, mask=True), np.array(3), 3], [4, 4]], BATCH).tolist() == [-1, 0, 0, 1, 1]
+    assert coder.classes_.tolist() == [3, 4]
+    with pytest.raises(InputTypeError, match="sequence 1, position 0 is .*, a date or time"):
+        LabelCoder().fit([["a", "b", "a"], [np.array(TIMES[0]), "a"]], BATCH)
+
+
+@pytest.mark.parametrize("label", [(1, [2]), (1, np.array([2]))], ids=str)
+def test_labels_with_lists_inside(label):
+    with pytest.raises(
+        InputTypeError, match=r"The label at sequence 1, position 0 is \(1, .*not hashable.* Use tuples"
+    ):
+        LabelCoder().fit([["a", "b", "a"], [label, "a"]], BATCH)
+
+
+@pytest.mark.parametrize("series", [pd.Series, pl.Series, pa.array, pd.array])
+def test_labels_of_a_table_as_series_by_sequence(series):
+    batch = as_batch(pd.DataFrame({"id": [1, 2, 1], "v": [0.5, 1.5, 2.5]}), sequence="id")
+    coder = LabelCoder()
+    assert coder.fit([series(["x", "y"]), series(["z"])], batch).tolist() == [0, 1, 2]
+    assert coder.fit(list(np.array(["x", "z", "y"])), batch).tolist() == [0, 1, 2]  # strings of NumPy are no series
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [np.array([0, 1, 0.0]), np.array([1, np.inf])],
+        [[0, 1, 0.0], [1, np.inf]],
+        [["a", "b", "a"], ["a", -np.inf]],
+    ],
+)
+def test_infinity_has_a_place(y):
+    with pytest.raises(InputError, match=r"contains infinity \(inf\): the label at sequence 1, position 1. Use None"):
+        LabelCoder().fit(y, BATCH)
+
+
+def test_signed_and_unsigned_labels_stay_integers():
+    coder = LabelCoder()
+    large = 2**53
+    y = [np.array([large, large + 1, 0], dtype=np.uint64), np.array([0, large + 1], dtype=np.int64)]
+    assert coder.fit(y, BATCH).tolist() == [1, 2, 0, 0, 2]
+    assert coder.classes_.tolist() == [0, large, large + 1]
+    assert coder.classes_.dtype.kind == "i"
+
+
 def test_sequence_weights():
     assert sequence_weights(None, BATCH).tolist() == [1, 1]
     assert sequence_weights(2, BATCH).tolist() == [2, 2]
+    assert sequence_weights(np.array(2.0), BATCH).tolist() == [2, 2]
+    for same in ([1, Decimal("0.5")], pd.Series([1, 0.5]), np.ma.array([1, 0.5]), pl.Series([1.0, 0.5]), (True, 0.5)):
+        assert sequence_weights(same, BATCH).tolist() == [1, 0.5]
     given_weights = np.array([0, 3])
     weights = sequence_weights(given_weights, BATCH)
     assert weights.dtype == np.float64
@@ -247,6 +302,13 @@ def test_sequence_weights():
         ([1, np.inf], r"sample_weight\[1\] is inf"),
         ([0, 0], "All sample weights are zero"),
         (["a", "b"], "one number for each sequence"),
+        (["1", "2"], "one number for each sequence; it has something else in it, as strings, dates"),
+        (np.array(["1", 2], dtype=object), "one number for each sequence"),
+        (np.array([1, 2], dtype="M8[ns]"), "one number for each sequence"),
+        ([1, 2j], "one number for each sequence"),
+        ([[1], [2, 3]], "one number for each sequence"),
+        ([1, None], r"sample_weight\[1\] is nan"),
+        (np.ma.array([1, 50.0], mask=[0, 1]), r"sample_weight\[1\] is masked; every sequence needs a weight"),
         ([1e30, 2e30], r"sample_weight\[1\] is 2e\+30; weights must be at most 1e\+30\. Divide all"),
     ],
 )

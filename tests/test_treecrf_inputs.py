@@ -268,6 +268,51 @@ def test_labels_of_any_hashable_kind(labels, kind, tmp_path):
     assert again.predict(X)[0].tolist() == labels
 
 
+VALUES = {
+    "number": [0.0, -0.0, 1, 2.5, None, float("nan"), True, False, 2**40 + 1],
+    "indicator": [True, 1, 1.0, None, float("nan")],
+    "truth": [True, False, None],
+    "word": ["u", "v", "", "nan", None],
+    "list": [["p"], ["p", "q"], [], "q", None, {"r"}, ("p", "r")],
+    **{f"rare{i}": [0.0, 1.0, -1.5, None] for i in range(300)},
+}
+
+
+@st.composite
+def positions(draw):
+    """Draw a dict of values of any kind, most of them of a few keys."""
+    keys = draw(st.sets(st.sampled_from(list(VALUES)[:5]), max_size=5) | st.sets(st.sampled_from(list(VALUES))))
+    return {key: draw(st.sampled_from(VALUES[key])) for key in sorted(keys)}
+
+
+@pytest.fixture(scope="module")
+def model_of_dicts():
+    rng = np.random.default_rng(0)
+    rows = [{key: VALUES[key][int(rng.integers(len(VALUES[key])))] for key in [*list(VALUES)[:5], f"rare{i % 300}"]
+             if rng.random() < 0.7} for i in range(1500)]  # fmt: skip
+    labels = ["n" if "indicator" in row and row["indicator"] != 1 else "r" if len(row) > 5 else "o" for row in rows]
+    X, y = [rows[i : i + 5] for i in range(0, 1500, 5)], [labels[i : i + 5] for i in range(0, 1500, 5)]
+    model = small(max_iter=10, learning_rate=0.5).fit(X, y)
+    assert {"indicator", "list=p", "rare7"} <= set(model._schema.sparse_names)
+    return model
+
+
+@given(st.lists(st.lists(positions(), min_size=1, max_size=3), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_a_sequence_has_the_same_answer_alone_and_in_company(model_of_dicts, X):
+    alone = [model_of_dicts.predict_proba([sequence])[0] for sequence in X]
+    assert all_equal(model_of_dicts.predict_proba(X), alone)
+
+
+@pytest.mark.parametrize("other", [True, False, None, 1])
+def test_a_missing_indicator_tells_the_same_beside_any_other(other):
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(3, size=(20, 6))
+    X = [[[{"a": True}, {"a": None}, {}][k] | {"b": float(rng.normal())} for k in row] for row in kinds]
+    model = small(window=0).fit(X, [["TMO"[k] for k in row] for row in kinds])
+    assert model.predict([[{"a": None, "b": 0.0}], [{"a": other, "b": 0.0}]])[0].tolist() == ["M"]
+
+
 def test_predicting_positions_without_features():
     dicts = small(order=0).fit([[{"w": "u", "f": True}, {"w": "v"}, {}, {"w": "u"}]], ["abca"])
     sets = small(order=0).fit([[{"u", "f"}, {"v"}, set(), {"u"}]], ["abca"])

@@ -167,6 +167,8 @@ def write_crfsuite(data: SequenceData, file: Any) -> None:
         for row, label in zip(rows, labels, strict=True):
             attributes = []
             for name, value in row.items():
+                if value is None:  # CRFsuite knows no missing values
+                    continue
                 if isinstance(value, str):
                     attributes.append(_escaped(f"{name}={value}"))
                 elif name in sparse and value is True:

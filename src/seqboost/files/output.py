@@ -35,7 +35,10 @@ def refuse_sparse(data: SequenceData, what: str) -> None:
 
 
 def sequence_values(data: SequenceData) -> Iterator[tuple[list[dict[str, Any]], list[Any]]]:
-    """Give each sequence as dicts of what is present (strings, numbers), and its labels (None = unobserved)."""
+    """Give each sequence as dicts of what is present (strings, numbers), and its labels (None = unobserved).
+
+    A missing value is left out, but not that of a sparse column, where it would then be off: it is None.
+    """
     batch = data.batch
     labels = [None] * batch.n_rows if data.label_codes is None else data.labels
     if batch.origin.table_rows is not None:
@@ -58,7 +61,7 @@ def sequence_values(data: SequenceData) -> Iterator[tuple[list[dict[str, Any]], 
         if batch.sparse is not None:
             part = batch.sparse[np.arange(start, stop)].tocoo()
             for row, j, value in zip(*(c.tolist() for c in part.coords), part.data.tolist(), strict=True):
-                rows[row][batch.schema.sparse_names[j]] = True if value == 1 else value
+                rows[row][batch.schema.sparse_names[j]] = True if value == 1 else None if value != value else value
         yield rows, labels[start:stop]
 
 

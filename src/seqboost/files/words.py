@@ -78,7 +78,8 @@ def add_word_features(data: SequenceData, column: str | None = None) -> Sequence
         sorted_codes, categories = renumber(np.where(codes < 0, 0, codes), keys) if keys else (codes, words.categories)
         free = name if name not in names else f"{words.name}_{name}"
         columns.append(Column(free, np.where(codes < 0, -1, sorted_codes).astype(np.int32), categories))
-    extra = Extra(data.batch.sparse, data.batch.schema.sparse_names, data.batch.schema.sequence)
+    schema = data.batch.schema
+    extra = Extra(data.batch.sparse, schema.sparse_names, schema.sequence, schema.lists)
     batch = assemble(columns, data.batch.origin, "table", extra)
     return replace(data, batch=batch, reading=replace(data.reading, features="words"))
 

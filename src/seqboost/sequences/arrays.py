@@ -12,18 +12,34 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.batch import Layout, SequenceBatch
-from seqboost.sequences.columns import assemble, from_matrix, infer_column, is_number_type, resolve_categorical
+from seqboost.sequences.columns import (
+    assemble,
+    column_names,
+    from_matrix,
+    infer_column,
+    is_real_type,
+    resolve_categorical,
+)
+from seqboost.sequences.tables import series_array
 
-__all__ = ["check_dtype", "none_for_masked", "read_arrays", "read_matrix", "read_rows", "unmask"]
+__all__ = ["check_dtype", "joined", "none_for_masked", "read_arrays", "read_matrix", "read_rows", "unmask"]
 
 
-def unmask(array: Any) -> NDArray[Any]:
-    """Turn masked entries into missing ones."""
+def unmask(array: Any, where: str) -> NDArray[Any]:
+    """Turn masked entries into missing ones; as an array of objects if floats would not hold its integers."""
     if type(array) is np.ndarray:
         return array
-    if isinstance(array, np.ma.MaskedArray):
-        return np.ma.filled(array.astype(np.float64), np.nan) if array.dtype.kind in "biuf" else none_for_masked(array)
-    return np.asarray(array)
+    if not isinstance(array, np.ma.MaskedArray):
+        return series_array(array)
+    check_dtype(array, where)
+    if array.dtype.kind not in "biuf" or (array.dtype.kind in "iu" and _exceeds_floats(array)):
+        return none_for_masked(array)
+    return np.ma.filled(array.astype(np.float64), np.nan)
+
+
+def _exceeds_floats(array: NDArray[Any]) -> bool:
+    """Tell whether an array has integers beyond those that floats hold exactly."""
+    return bool(np.any(array > 2**53) or np.any(array < -(2**53))) if array.dtype.itemsize == 8 else False
 
 
 def none_for_masked(array: np.ma.MaskedArray[Any, Any]) -> NDArray[np.object_]:
@@ -58,12 +74,19 @@ def read_arrays(arrays: Sequence[NDArray[Any]], categorical_features: Any) -> Se
             "Fill columns that do not exist in a sequence with NaN."
         )
     layout = Layout.from_lengths([len(array) for array in arrays])
+    categorical = resolve_categorical(categorical_features, column_names(widths[0]))
     for dtype in {array.dtype for array in arrays}:
         i = next(i for i, array in enumerate(arrays) if array.dtype == dtype)
         check_dtype(arrays[i], f"X[{i}]")
-    if {array.dtype.kind for array in arrays} & set("OUST"):
+    return read_matrix(joined(arrays, exact=bool(categorical)), layout, "arrays", categorical_features)
+
+
+def joined(arrays: Sequence[NDArray[Any]], exact: bool) -> NDArray[Any]:
+    """Lay arrays end to end; as objects if some are, or if integers and floats of them shall stay ``exact``."""
+    kinds = {array.dtype.kind for array in arrays}
+    if kinds & set("OUST") or (exact and len(kinds) > 1):
         arrays = [array.astype(object) for array in arrays]
-    return read_matrix(np.concatenate(arrays), layout, "arrays", categorical_features)
+    return np.concatenate(arrays)
 
 
 def read_matrix(matrix: NDArray[Any], layout: Layout, form: str, categorical_features: Any) -> SequenceBatch:
@@ -73,7 +96,7 @@ def read_matrix(matrix: NDArray[Any], layout: Layout, form: str, categorical_fea
         raise InputError(
             f"Found array with 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required: X has no columns."
         )
-    names = [f"x{j}" for j in range(n_columns)]
+    names = column_names(n_columns)
     categorical = resolve_categorical(categorical_features, names)
     if matrix.dtype.kind in "biuf":
         return from_matrix(matrix, layout, form, categorical)
@@ -92,11 +115,11 @@ def read_rows(rows: Sequence[Any], layout: Layout, categorical_features: Any) ->
             f"{layout.where(row)} has {widths[row]} features but {layout.where(0)} has {widths[0]}; all positions need "
             "the same columns. Use None or NaN for missing values, or dicts if features come and go."
         )
-    matrix = _number_matrix(rows, widths[0])
+    names = column_names(widths[0])
+    categorical = resolve_categorical(categorical_features, names)
+    matrix = None if categorical else _number_matrix(rows, widths[0])  # categories may be beyond exact floats
     if matrix is not None:
         return read_matrix(matrix, layout, "arrays", categorical_features)
-    names = [f"x{j}" for j in range(widths[0])]
-    categorical = resolve_categorical(categorical_features, names)
     columns = [
         infer_column(name, values, layout, forced=j in categorical)
         for j, (name, values) in enumerate(zip(names, zip(*rows, strict=True), strict=True))
@@ -107,7 +130,7 @@ def read_rows(rows: Sequence[Any], layout: Layout, categorical_features: Any) ->
 def _number_matrix(rows: Sequence[Any], width: int) -> NDArray[np.float64] | None:
     """Return rows of numbers at once, or None if they have to be looked at column by column."""
     types = set(map(type, chain.from_iterable(rows))) - {type(None)}
-    if not all(is_number_type(kind) and not issubclass(kind, (complex, np.complexfloating)) for kind in types):
+    if not all(map(is_real_type, types)):
         return None
     # an int beyond all floats, a signalling NaN: column by column it is told where the one is, the other is missing
     with suppress(OverflowError, ValueError), np.errstate(over="ignore"):

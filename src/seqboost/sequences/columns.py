@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -25,10 +25,14 @@ __all__ = [
     "Extra",
     "TrainedCategories",
     "assemble",
+    "column_names",
+    "first_unhashable",
+    "floats",
     "infer_column",
     "is_beyond_floats",
     "is_missing",
     "is_number_type",
+    "is_real_type",
     "narrowed",
     "resolve_categorical",
     "tidied",
@@ -77,6 +81,11 @@ def is_number_type(kind: type) -> bool:
     return issubclass(kind, (numbers.Number, np.number, np.bool_)) and not issubclass(kind, TIMES)
 
 
+def is_real_type(kind: type) -> bool:
+    """Tell whether values of a type are numbers that floats stand for."""
+    return is_number_type(kind) and not issubclass(kind, (complex, np.complexfloating))
+
+
 def is_missing(value: Any) -> bool:
     """Tell whether a value stands for "missing": None, NaN, NaT, NA, masked."""
     if value is None or type(value).__name__ in ABSENT_TYPES:
@@ -87,15 +96,25 @@ def is_missing(value: Any) -> bool:
 
 
 def tidied(values: Sequence[Any] | NDArray[Any]) -> tuple[Any, set[type]]:
-    """Return values with None for what is masked or NA and scalars for arrays without dimensions, and their types."""
+    """Return values with None for what is masked or NA, and Python's scalars for wrapped ones, and their types."""
     types = set(map(type, values))
-    if any(issubclass(kind, (np.ndarray, Decimal)) or kind.__name__ in ABSENT_TYPES[1:] for kind in types):
-        values = [
-            None if is_missing(value) else value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-            for value in values
-        ]
+    wrapped = {kind for kind in types if issubclass(kind, np.ndarray) or kind.__module__.startswith("pyarrow.")}
+    if wrapped or any(issubclass(kind, Decimal) or kind.__name__ in ABSENT_TYPES[1:] for kind in types):
+        values = [_unwrapped(value) if type(value) in wrapped else value for value in values]
+        values = [None if is_missing(value) else value for value in values]
         types = set(map(type, values))
     return values, types
+
+
+def _unwrapped(value: Any) -> Any:
+    """Return what a scalar of pyarrow or an array without dimensions holds."""
+    if hasattr(value, "as_py"):
+        return value.as_py()
+    if not isinstance(value, np.ndarray) or value.ndim > 0:
+        return value
+    if np.ma.is_masked(value):
+        return None
+    return value[()] if value.dtype.kind in "mM" else value.item()  # item() may make bare ints of times
 
 
 def value_types(values: Iterable[Any]) -> tuple[str, ...]:
@@ -138,19 +157,36 @@ def infer_column(name: str, values: Sequence[Any], layout: Layout, *, forced: bo
     for kind in types:
         _refuse_type(kind, name, values, layout)
     if all(map(is_number_type, types)) and not forced:
-        return Column(name, _floats(name, values, layout))
-    return Column(name, *factorize(values), forced=forced)
+        return Column(name, floats(values, lambda row: (name, layout.where(row))))
+    try:
+        return Column(name, *factorize(values), forced=forced)
+    except TypeError:
+        row = first_unhashable(values)
+        raise InputTypeError(
+            f"Column {name!r} holds {values[row]!r:.60} ({layout.where(row)}), which cannot be a category: it is not "
+            "hashable, because something inside it can change. Pass a string or a number."
+        ) from None
 
 
-def _floats(name: str, values: Sequence[Any], layout: Layout) -> NDArray[np.float64]:
-    """Return numbers as floats; Python's ints may be beyond them."""
+def first_unhashable(values: Sequence[Any]) -> int:
+    """Return the place of the first value that is not hashable, as a tuple that holds a list."""
+    for i, value in enumerate(values):
+        try:
+            hash(value)
+        except TypeError:
+            return i
+    raise ValueError("all values are hashable")
+
+
+def floats(values: Sequence[Any], place: Callable[[int], tuple[str, str]]) -> NDArray[np.float64]:
+    """Return numbers as floats; Python's ints may be beyond them. ``place`` gives the column and place of a value."""
     try:
         with np.errstate(over="ignore"):  # as in `shrink`
             return np.array(values, dtype=np.float64)
     except OverflowError:
-        row = next(row for row, value in enumerate(values) if is_beyond_floats(value))
+        name, where = place(next(i for i, value in enumerate(values) if is_beyond_floats(value)))
         raise InputError(
-            f"Column {name!r} holds a number that is too large for a float, at {layout.where(row)}: floats end at "
+            f"Column {name!r} holds a number that is too large for a float, at {where}: floats end at "
             "1.8e308. Divide the column by a constant, take logarithms, or pass NaN (missing)."
         ) from None
 
@@ -175,12 +211,17 @@ def _refuse_type(kind: type, name: str, values: Sequence[Any], layout: Layout) -
         )
     elif issubclass(kind, (complex, np.complexfloating)):
         problem = "holds a complex number. Complex data not supported: pass real and imaginary parts as two columns"
-    elif kind.__hash__ is None:
+    elif kind.__hash__ is None or issubclass(kind, (Iterator, range)) or _is_callable(kind):
         problem = f"holds a {kind.__name__}; a feature argument must be a string or a number"
     else:
         return
     row = next(row for row, value in enumerate(values) if type(value) is kind)
     raise InputTypeError(f"Column {name!r} {problem} ({layout.where(row)}).")
+
+
+def _is_callable(kind: type) -> bool:
+    """Tell whether objects of a type can be called (every class itself can)."""
+    return any("__call__" in vars(base) for base in kind.__mro__)
 
 
 def factorize(values: Sequence[Any]) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
@@ -234,21 +275,30 @@ def object_array(values: Sequence[Any]) -> NDArray[np.object_]:
 
 
 def categories_of_numbers(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
-    """Give the distinct numbers of a column codes; NaN gets -1."""
+    """Give the distinct numbers of a column codes; NaN gets -1. Integers stay such: floats would merge large ones."""
+    values = values if values.dtype.kind in "iu" else shrink(values)
     distinct, codes = np.unique(values, return_inverse=True)  # NaN sorts last
     n_real = int(len(distinct) - np.isnan(distinct).sum())
     categories = object_array([plain(value) for value in distinct[:n_real]])
     return np.where(codes < n_real, codes, -1).astype(np.int32), categories
 
 
-def resolve_categorical(categorical_features: Any, names: Sequence[str]) -> set[int]:
-    """Turn ``categorical_features`` (names, indices or mask) into a set of column numbers."""
+def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: Sequence[Any] | None = None) -> set[int]:
+    """Turn ``categorical_features`` (names, indices or mask) into a set of column numbers.
+
+    ``keys`` are the names as the user has them; a number that is one of them is a name.
+    """
     if categorical_features is None or (isinstance(categorical_features, str) and categorical_features == "from_dtype"):
         return set()
     if isinstance(categorical_features, TrainedCategories):
         return {j for j, name in enumerate(names) if name in categorical_features}
     if isinstance(categorical_features, (str, numbers.Integral)):
         categorical_features = [categorical_features]
+    if isinstance(categorical_features, Iterator):
+        raise ParameterError(
+            f"categorical_features is an iterator ({type(categorical_features).__name__}), which can be read only "
+            "once; write a list of names or indices of columns."
+        )
     if not isinstance(categorical_features, Iterable):
         raise ParameterError(
             f"categorical_features is {categorical_features!r}, a {type(categorical_features).__name__}; expected "
@@ -263,9 +313,13 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str]) -> set[
             )
         return {j for j, on in enumerate(wanted) if on}
     position = {name: j for j, name in enumerate(names)}
+    own_numbers = {key: j for j, key in enumerate(keys or ()) if isinstance(key, numbers.Integral)}
     chosen = set()
     for item in wanted:
-        if isinstance(item, numbers.Integral) and not isinstance(item, bool) and -n_columns <= int(item) < n_columns:
+        is_number = isinstance(item, numbers.Integral) and not isinstance(item, bool)
+        if is_number and item in own_numbers:
+            chosen.add(own_numbers[item])
+        elif is_number and -n_columns <= int(item) < n_columns:
             chosen.add(int(item) % n_columns)
         elif isinstance(item, str) and item in position:
             chosen.add(position[item])
@@ -278,11 +332,16 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str]) -> set[
     return chosen
 
 
+def column_names(n_columns: int) -> list[str]:
+    """Name columns that have no names."""
+    return [f"x{j}" for j in range(n_columns)]
+
+
 def from_matrix(
     matrix: NDArray[Any], layout: Layout, form: str, categorical: set[int], names: Sequence[str] | None = None
 ) -> SequenceBatch:
     """Make a batch from one numeric matrix."""
-    names = [f"x{j}" for j in range(matrix.shape[1])] if names is None else names
+    names = column_names(matrix.shape[1]) if names is None else names
     if not categorical:
         numeric = np.ascontiguousarray(shrink(matrix))
         schema = BatchSchema(tuple(ColumnSchema(name, "numeric") for name in names), (), form)
@@ -291,11 +350,10 @@ def from_matrix(
         return SequenceBatch(layout.offsets, numeric, nothing, (), None, schema, layout)
     columns = []
     for j, name in enumerate(names):
-        values = shrink(matrix[:, j])
         if j in categorical:
-            columns.append(Column(name, *categories_of_numbers(values), forced=True))
+            columns.append(Column(name, *categories_of_numbers(matrix[:, j]), forced=True))
         else:
-            columns.append(Column(name, values))
+            columns.append(Column(name, shrink(matrix[:, j])))
     return assemble(columns, layout, form)
 
 

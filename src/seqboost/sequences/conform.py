@@ -99,23 +99,23 @@ def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> S
         dense[column.name if by_name else j] = column
     for j, name in enumerate(given.sparse_names):
         sparse_place[name if by_name else len(given.columns) + j] = j
+    keys = schema.sparse_names if by_name else range(len(schema.columns), schema.n_features)
+    place = {key: j for j, key in enumerate(keys)}
     if by_name:
-        for name in schema.lists:
-            listed = dense.get(name) or _from_sparse(batch, sparse_place.get(name), absent=np.nan)
-            _refuse_numbers(listed, name, batch, estimator_name)
+        _refuse_numbers_for_lists(batch, schema, dense, sparse_place, estimator_name)
+        _refuse_lists_for_values(batch, schema, place, estimator_name)
+        _warn_if_nothing_is_known(given, schema, estimator_name)
     columns = []
     for j, wanted in enumerate(schema.columns):
         key = wanted.name if by_name else j
         source = dense.get(key)
         if source is None:
-            if by_name and key not in sparse_place:
-                _refuse_members(batch, wanted.name, estimator_name)
-            source = _from_sparse(batch, sparse_place.get(key), absent=np.nan if by_name else 0.0)
+            # {"a": ["b"]} makes an indicator "a=b", which is not the user's key "a=b"
+            at = None if by_name and _is_member(wanted.name, given) else sparse_place.get(key)
+            source = _from_sparse(batch, at, absent=np.nan if by_name else 0.0)
         columns.append(_cast(source, wanted, batch, estimator_name))
     extra = Extra(sequence=target.sequence)
     if schema.sparse_names:
-        keys = schema.sparse_names if by_name else range(len(schema.columns), schema.n_features)
-        place = {key: j for j, key in enumerate(keys)}
         sparse = _sparse_part(batch, place, dense, sparse_place, schema, estimator_name)
         extra = Extra(sparse, schema.sparse_names, target.sequence)
     return assemble(columns, batch.origin, target.form, extra).with_schema(target)
@@ -152,32 +152,72 @@ def _by_name(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> bo
     return False
 
 
-def _refuse_numbers(source: Column, key: str, batch: SequenceBatch, estimator_name: str) -> None:
-    """Refuse numbers where training had lists of strings: they would be dropped."""
-    if source.categories is None:
-        present = ~np.isnan(source.values)
-        row = int(np.argmax(present)) if present.any() else None
-    else:
-        row = _first_row(source, is_number_type)
-    if row is not None:
-        raise InputError(
-            f"The key {key!r} held lists or sets of strings when {estimator_name} was trained, but {batch.where(row)} "
-            "holds a number. Pass a list of strings, or one string."
-        )
+def _is_member(name: str, given: BatchSchema) -> bool:
+    """Tell whether a name is that of a member of a list, ``"key=member"``."""
+    return any(name.startswith(f"{key}=") for key in given.lists) and name in given.sparse_names
 
 
-def _refuse_members(batch: SequenceBatch, name: str, estimator_name: str) -> None:
-    """Refuse lists and sets (read as indicators ``"key=member"``) where training had one value for each position."""
-    places = [j for j, given in enumerate(batch.schema.sparse_names) if given.startswith(f"{name}=")]
-    if batch.sparse is None or not places or name not in batch.schema.lists:
+def _warn_if_nothing_is_known(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> None:
+    """Warn if X has names and training had none of them; of some it is to be expected, as words are rare."""
+    names = (*given.names, *given.lists)
+    members = {column.name for column in schema.columns if _is_member(column.name, given)}  # they fill no dense column
+    if not names or not set(names).difference(members).isdisjoint(schema.names):
         return
-    entries = batch.sparse[:, places].tocoo()
-    first = int(np.argmin(entries.coords[0]))
-    member = batch.schema.sparse_names[places[int(entries.coords[1][first])]][len(name) + 1 :]
-    raise InputError(
+    keys = tuple(f"{name}=" for name in names)  # of lists: training may have had other members of them
+    if any(known.startswith(keys) for known in schema.sparse_names):
+        return
+    warnings.warn(
+        f"{estimator_name} knows none of the names in X, {_shown(names)}, so every position looks as if it had no "
+        f"features: it was trained with {_shown(schema.names)}. Rename the features to those of training.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def _refuse_numbers_for_lists(
+    batch: SequenceBatch,
+    schema: BatchSchema,
+    dense: dict[Any, Column],
+    sparse_place: dict[Any, int],
+    estimator_name: str,
+) -> None:
+    """Refuse numbers where training had lists of strings: they would be dropped."""
+    for key in schema.lists:
+        source = dense.get(key) or _from_sparse(batch, sparse_place.get(key), absent=np.nan)
+        if source.categories is None:
+            present = ~np.isnan(source.values)
+            row = int(np.argmax(present)) if present.any() else None
+        else:
+            row = _first_row(source, is_number_type)
+        if row is not None:
+            raise InputError(
+                f"The key {key!r} held lists or sets of strings when {estimator_name} was trained, but "
+                f"{batch.where(row)} holds a number. Pass a list of strings, or one string."
+            )
+
+
+def _refuse_lists_for_values(
+    batch: SequenceBatch, schema: BatchSchema, place: dict[Any, int], estimator_name: str
+) -> None:
+    """Refuse lists and sets where training had one value for each position."""
+    for name in batch.schema.lists:
+        if name in place or any(name == column.name for column in schema.columns):
+            raise _list_for_value(batch, name, name in place, estimator_name)
+
+
+def _list_for_value(batch: SequenceBatch, name: str, is_indicator: bool, estimator_name: str) -> InputError:
+    """Return the error for lists (read as indicators ``"key=member"``) where training had one value for a position."""
+    found, instead = "all of them empty", "the value itself, or None if it is missing"
+    places = [j for j, given in enumerate(batch.schema.sparse_names) if given.startswith(f"{name}=")]
+    if batch.sparse is not None and places:
+        entries = batch.sparse[:, places].tocoo()
+        first = int(np.argmin(entries.coords[0]))
+        member = batch.schema.sparse_names[places[int(entries.coords[1][first])]][len(name) + 1 :]
+        found = f"{batch.where(int(entries.coords[0][first]))} holds the member {member!r}"
+        instead = "True or a number" if is_indicator else f"the value itself, for example {{{name!r}: {member!r}}}"
+    return InputError(
         f"Column {name!r} held a single value at each position when {estimator_name} was trained, but X has lists or "
-        f"sets there: {batch.where(int(entries.coords[0][first]))} holds the member {member!r}. Pass the value itself, "
-        f"for example {{{name!r}: {member!r}}}, or train with lists."
+        f"sets there: {found}. Pass {instead}, or train with lists."
     )
 
 
@@ -211,10 +251,7 @@ def _cast(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_
 
 
 def _check_categories(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_name: str) -> None:
-    """Refuse categories of types that training never had: they would be unknown, every one of them.
-
-    A declared column may hold some such values beside others of a known type.
-    """
+    """Refuse categories of types that training never had: they would be unknown, every one of them."""
     if source.categories is None:
         return
     row = None if wanted.forced else _first_row(source, is_number_type)
@@ -224,7 +261,7 @@ def _check_categories(source: Column, wanted: ColumnSchema, batch: SequenceBatch
         return  # most often; nothing below looks at the rows then
     found = value_types(source.categories[np.unique(source.values[source.values >= 0])])
     strange = [kind for kind in found if kind not in wanted.holds]
-    if not strange or (wanted.forced and len(strange) < len(found)):
+    if not strange:
         return
     row = _first_row(source, lambda kind: type_name(kind) in strange)
     assert row is not None
@@ -242,15 +279,20 @@ def _number_for_category(name: str, value: Any, where: str, estimator_name: str)
     )
 
 
-def _numbers(source: Column, name: str, batch: SequenceBatch, estimator_name: str) -> NDArray[np.float64]:
+def _numbers(
+    source: Column, name: str, batch: SequenceBatch, estimator_name: str, *, sparse: bool = False
+) -> NDArray[np.float64]:
     """Return the categories of a column as numbers; whatever is no number, "3" included, is refused."""
     assert source.categories is not None
     row = _first_row(source, lambda kind: not is_number_type(kind))
     if row is not None:
         value = _value_at(source, row)
+        kind, instead = "numeric", "a number, or NaN or None for missing"
+        if sparse:
+            kind, instead = "an indicator or a rare number", "True or a number, or leave it out where it is off"
         raise InputError(
-            f"Column {name!r} was numeric when {estimator_name} was trained, but {batch.where(row)} holds {value!r}, a "
-            f"{type(value).__name__}. Pass a number, or NaN or None for missing."
+            f"Column {name!r} was {kind} when {estimator_name} was trained, but {batch.where(row)} holds {value!r}, a "
+            f"{type(value).__name__}. Pass {instead}."
         )
     return np.array([*source.categories, np.nan], dtype=np.float64)[source.values]  # code -1 points to the last
 
@@ -281,12 +323,12 @@ def _sparse_part(
         where = target[entries.coords[1]]
         known = where >= 0
         add(entries.coords[0][known], where[known], entries.data[known])
-    absent_if_missing = batch.schema.form == "dicts"
+    absent_if_missing = batch.schema.form == "dicts"  # in a batch read without this schema: None and no key are one
     for key, column in dense.items():
         if key in place:
             values = column.values
             if column.categories is not None:
-                values = _numbers(column, schema.sparse_names[place[key]], batch, estimator_name)
+                values = _numbers(column, schema.sparse_names[place[key]], batch, estimator_name, sparse=True)
             there = ~np.isnan(values) if absent_if_missing else np.ones(len(values), dtype=bool)
             if not isinstance(key, str):  # found by position, as in matrices, where 0 is the same as absent
                 there &= values != 0

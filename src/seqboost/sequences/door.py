@@ -34,7 +34,7 @@ from seqboost.sequences.conform import columns_of, conform, refuse_mixtures
 from seqboost.sequences.records import are_bags, read_dicts, read_tags, without_columns
 from seqboost.sequences.sparse import read_sparse
 from seqboost.sequences.symbols import read_numbers, read_scalars, read_strings
-from seqboost.sequences.tables import is_table, read_table, read_table_list
+from seqboost.sequences.tables import holds_numbered_categories, is_table, read_table, read_table_list
 
 __all__ = ["as_batch"]
 
@@ -140,7 +140,7 @@ def _read(X: Any, categorical_features: Any, schema: BatchSchema | None, estimat
         _warn_flat(schema, "If X is one sequence, pass [X]")
         return batch
     if not isinstance(X, (list, tuple)) and (isinstance(X, np.ndarray) or hasattr(X, "__array__")):
-        array = unmask(X)
+        array = unmask(X, "X")
         check_dtype(array, "X")
         if array.ndim == 2 and not _holds_containers(array):
             _refuse_no_rows(array.shape)
@@ -200,6 +200,8 @@ def _read_list(
     sequences: list[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
 ) -> SequenceBatch:
     """Read a list of sequences by the kind of its members."""
+    if schema is None and any(map(holds_numbered_categories, sequences)):
+        categorical_features = ["x0"]
     sequences, kinds = _normalise(sequences)
     found = set(kinds)
     if found == {"matrix", "elements"}:
@@ -263,7 +265,7 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
         elif item is None or isinstance(item, numbers.Number) or np.isscalar(item):
             kind = "scalar"
         elif isinstance(item, np.ndarray) or hasattr(item, "__array__"):
-            item = unmask(item)
+            item = unmask(item, f"X[{i}]")
             kind = {0: "scalar", 1: "elements", 2: "matrix"}.get(item.ndim, "")
             if not kind:
                 raise InputError(f"X[{i}] has {item.ndim} dimensions; expected 2 (positions, features).")
@@ -307,10 +309,10 @@ def _read_elements(
     )
     forms = {kind: _element_form(kind) for kind in types}
     found = set(forms.values()) - {"none"}
-    if schema is not None and _is_featureless(elements, found, schema):
+    if schema is not None and schema.form == "dicts" and _is_featureless(elements, found):
         return without_columns(layout)
     if found == {"dict"}:
-        return read_dicts(elements, layout, categorical_features)
+        return read_dicts(elements, layout, categorical_features, schema)
     if found and found <= {"set", "list"} and (type(None) not in types or (schema and schema.form == "dicts")):
         bags = [() if element is None else element for element in elements]
         if are_bags(bags, "set" in found, layout, schema, estimator_name):
@@ -319,20 +321,35 @@ def _read_elements(
         return read_rows(elements, layout, categorical_features)
     if found <= {"scalar"}:
         return read_scalars(elements, layout, categorical_features)
-    row = next((r for r, e in enumerate(elements) if forms[type(e)] not in (forms[type(elements[0])], "none")), 0)
-    raise InputTypeError(
-        f"The elements of a sequence must all be of one kind (dicts, sets of strings, rows or scalars), but "
-        f"{layout.where(row)} holds a {type(elements[row]).__name__} and {layout.where(0)} a "
-        f"{type(elements[0]).__name__}. "
-        "In a row each argument must be a string or a number."
+    raise _strange_element(elements, [forms[type(element)] for element in elements], layout)
+
+
+def _strange_element(elements: list[Any], forms: list[str], layout: Layout) -> InputTypeError:
+    """Return the error for elements that are of no form of input, naming the first at fault."""
+    found = set(forms) - {"none"}
+    if "other" in found:
+        row, why = forms.index("other"), "which is not understood"
+    elif not (found <= {"set", "list"} or found <= {"row", "list"}):
+        first = next(row for row, form in enumerate(forms) if form != "none")
+        row = next(row for row, form in enumerate(forms) if form not in (forms[first], "none"))
+        why = f"and {layout.where(first)} a {type(elements[first]).__name__}"
+    else:
+        bags = elements if "set" in found else []
+        strange = ((row, m) for row, bag in enumerate(bags) for m in bag or () if not isinstance(m, str))
+        row, member = next(strange, (-1, None))
+        why = f"with {member!r} in it, which is no string"
+        if row < 0:
+            row, why = forms.index("none"), "which is no row; write a row of None (or an empty set) if it is missing"
+    return InputTypeError(
+        "The elements of a sequence must all be of one kind (dicts, sets of strings, rows or scalars), but "
+        f"{layout.where(row)} holds a {type(elements[row]).__name__}, {why}. In a row each argument must be a "
+        "string or a number."
     )
 
 
-def _is_featureless(elements: list[Any], found: set[str], schema: BatchSchema) -> bool:
-    """Tell whether no position of prediction carries a feature, where training had named features."""
-    if not (schema.form == "dicts" and found <= {"dict", "set", "list"}) and not (schema.named and found == {"dict"}):
-        return False
-    return all(element is None or len(element) == 0 for element in elements)
+def _is_featureless(elements: list[Any], found: set[str]) -> bool:
+    """Tell whether all positions are empty dicts or bags."""
+    return found <= {"dict", "set", "list"} and all(element is None or len(element) == 0 for element in elements)
 
 
 def _element_form(kind: type) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.sequences.batch import SequenceBatch
-from seqboost.sequences.columns import is_missing, object_array
+from seqboost.sequences.columns import first_unhashable, is_missing, object_array
 from seqboost.sequences.targets import flat_labels
 
 __all__ = ["UNKNOWN", "UNOBSERVED", "LabelCoder"]
@@ -151,7 +151,14 @@ def _index_of(labels: Sequence[Any], batch: SequenceBatch) -> dict[Any, int]:
                 f"The label at {batch.where(row)} is {labels[row]!r}, a {kind.__name__}; a label must be a string, a "
                 "number or another hashable value, and None where it is unobserved."
             )
-    index = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    try:
+        index = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    except TypeError:
+        row = first_unhashable(labels)
+        raise InputTypeError(
+            f"The label at {batch.where(row)} is {labels[row]!r:.60}, which is not hashable: something inside it can "
+            "change. Use tuples instead of lists inside labels."
+        ) from None
     for label in index:
         if isinstance(label, (tuple, frozenset)) and _holds_nan(label):
             raise InputError(
@@ -159,9 +166,16 @@ def _index_of(labels: Sequence[Any], batch: SequenceBatch) -> dict[Any, int]:
                 "to no other label. Use None or NaN itself where the label is unobserved, and None or a word inside "
                 "labels."
             )
-    if any(isinstance(label, (float, np.floating)) and np.isinf(label) for label in index):
-        raise InputError("Input y contains infinity (inf). Use None or NaN where the label is unobserved.")
+    for label in index:
+        if isinstance(label, (float, np.floating)) and np.isinf(label):
+            raise _infinite_label(batch.where(list(labels).index(label)))
     return index
+
+
+def _infinite_label(where: str) -> InputError:
+    return InputError(
+        f"Input y contains infinity (inf): the label at {where}. Use None or NaN where the label is unobserved."
+    )
 
 
 def _holds_nan(label: Any) -> bool:
@@ -194,8 +208,9 @@ def _check_numbers(labels: NDArray[Any], batch: SequenceBatch) -> None:
     """Refuse infinite labels, and regression targets where X is flat."""
     if labels.dtype.kind != "f":
         return
-    if np.isinf(labels).any():
-        raise InputError("Input y contains infinity (inf). Use None or NaN where the label is unobserved.")
+    infinite = np.isinf(labels)
+    if infinite.any():
+        raise _infinite_label(batch.where(int(np.argmax(infinite))))
     real = labels[~np.isnan(labels)]
     if batch.origin.origin == "flat" and (real != np.floor(real)).any():
         raise InputError(

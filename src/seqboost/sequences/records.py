@@ -2,7 +2,9 @@
 
 A key makes one column: strings -> categorical, numbers and booleans -> numeric. A key whose every value is True (or 1)
 is an *indicator* and lives in the sparse part, where absent simply means absent; so do the members of lists and sets,
-as ``"key=member"`` (or ``"member"`` if the position itself is a set).
+as ``"key=member"`` (or ``"member"`` if the position itself is a set). In the sparse part a None or NaN that the user
+wrote stays, as an explicit NaN. So it is inferred in training; at prediction the schema says which keys are dense, and
+all other numbers go to the sparse part: what is read of a position must not depend on the positions beside it.
 
 The reader never loops over a dict's items in Python: it lays all keys and all values end to end, numbers the keys,
 and sorts by key, so that each column is one slice.
@@ -27,9 +29,11 @@ from seqboost.sequences.columns import (
     Extra,
     TrainedCategories,
     assemble,
+    floats,
     infer_column,
     is_missing,
     is_number_type,
+    is_real_type,
     object_array,
     resolve_categorical,
     tidied,
@@ -59,12 +63,14 @@ class _Items:
         return self.rows[span], self.values[span]
 
 
-def read_dicts(dicts: Sequence[Any], layout: Layout, categorical_features: Any) -> SequenceBatch:
+def read_dicts(
+    dicts: Sequence[Any], layout: Layout, categorical_features: Any, schema: BatchSchema | None = None
+) -> SequenceBatch:
     """Read one dict per position (None = a position where everything is missing)."""
     items = _collect(dicts)
     _refuse_equal_names(items, layout)
-    forced = resolve_categorical(categorical_features, items.names)
-    indicator, multiple = _kinds(items)
+    forced = resolve_categorical(categorical_features, items.names, items.keys)
+    indicator, multiple = _kinds(items, schema)
     indicator[list(forced)] = False
     multiple[list(forced)] = False
     sparse_rows: list[NDArray[np.int64]] = []
@@ -76,7 +82,7 @@ def read_dicts(dicts: Sequence[Any], layout: Layout, categorical_features: Any) 
         sparse_names.extend(names)
         sparse_values.append(np.asarray(values, dtype=np.float64))
 
-    columns = []
+    columns, rows_of = [], []
     owners = {name: j for j, name in enumerate(items.names) if not multiple[j]}
     for j in np.flatnonzero(~indicator).tolist():
         rows, values = items.of(j)
@@ -88,12 +94,17 @@ def read_dicts(dicts: Sequence[Any], layout: Layout, categorical_features: Any) 
             add_sparse(*members)
         else:
             columns.append(_column(items.names[j], rows, values, layout, j in forced))
-    columns = _move_rare(columns, layout, add_sparse)
-    _add_indicators(items, indicator, add_sparse)
-    extra = Extra(lists=tuple(items.names[j] for j in np.flatnonzero(multiple)))
-    if sparse_rows:
-        rows, values = np.concatenate(sparse_rows), np.concatenate(sparse_values)
-        extra = Extra(*indicator_matrix(rows, sparse_names, values, layout), lists=extra.lists)
+            rows_of.append(rows)
+    if schema is None:
+        columns = _move_rare(columns, rows_of, layout, add_sparse)
+    _add_indicators(items, indicator, layout, add_sparse)
+    lists = tuple(items.names[j] for j in np.flatnonzero(multiple))
+    if schema is not None and schema.named and not columns and not sparse_names:
+        return without_columns(layout, lists)
+    if not sparse_rows:
+        return assemble(columns, layout, "dicts", Extra(lists=lists))
+    rows, values = np.concatenate(sparse_rows), np.concatenate(sparse_values)
+    extra = Extra(*indicator_matrix(rows, sparse_names, values, layout), lists=lists)
     return assemble(columns, layout, "dicts", extra)
 
 
@@ -135,8 +146,12 @@ def _same_name(name: str, items: _Items, keys: tuple[int, int], rows: tuple[int,
     )
 
 
-def _kinds(items: _Items) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell which keys are indicators (always True) and which have lists or sets as values."""
+def _kinds(items: _Items, schema: BatchSchema | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which keys are indicators and which have lists or sets as values.
+
+    Indicators are always True in training; at prediction they are all numbers but those of dense columns.
+    """
+    dense = None if schema is None else {column.name for column in schema.columns}
     indicator = np.zeros(len(items.names), dtype=bool)
     multiple = np.zeros(len(items.names), dtype=bool)
     for j in range(len(items.names)):
@@ -144,12 +159,14 @@ def _kinds(items: _Items) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         tidy, types = tidied(values)
         if tidy is not values:
             values[:] = object_array(tidy)
-        if types == {bool}:
-            indicator[j] = all(values)
-        elif all(is_number_type(kind) or kind.__name__ in ABSENT_TYPES for kind in types):
-            indicator[j] = (is_missing(values[0]) or values[0] == 1) and _always_one(values)
-        else:
+        if not all(is_real_type(kind) or kind.__name__ in ABSENT_TYPES for kind in types):
             multiple[j] = any(issubclass(kind, MULTIPLE) for kind in types)
+        elif dense is not None:
+            indicator[j] = items.names[j] not in dense
+        elif types == {bool}:
+            indicator[j] = all(values)
+        else:
+            indicator[j] = (is_missing(values[0]) or values[0] == 1) and _always_one(values)
     return indicator, multiple
 
 
@@ -191,12 +208,21 @@ def _members(
             if not isinstance(member, str):
                 raise InputTypeError(
                     f"The value of {name!r} at {layout.where(row)} is a {type(value).__name__} that holds "
-                    f"{member!r}; lists and sets in dicts must hold strings. Give each number a key of its own."
+                    f"{member!r}; lists and sets in dicts must hold strings. {_instead(member)}"
                 )
             at.append(row)
             names.append(f"{name}={member}")
             data.append(1.0)
     return at, names, data
+
+
+def _instead(member: Any) -> str:
+    """Say what to do with a member of a list that is no string."""
+    if is_missing(member):
+        return "Leave missing members out."
+    if isinstance(member, bytes):
+        return "Decode byte strings."
+    return "Give each number a key of its own." if is_number_type(type(member)) else "Turn it into a string."
 
 
 def _neither(
@@ -214,13 +240,17 @@ def _neither(
     )
 
 
-def _move_rare(columns: list[Column], layout: Layout, add_sparse: Any) -> list[Column]:
-    """Move numeric keys that few rows have to the sparse part, if there are many numeric keys; zeros stay values."""
+def _move_rare(
+    columns: list[Column], rows_of: list[NDArray[np.int64]], layout: Layout, add_sparse: Any
+) -> list[Column]:
+    """Move numeric keys that few rows have to the sparse part, if there are many numeric keys.
+
+    Zeros stay values, and a None or NaN stays as an explicit NaN, as with indicators.
+    """
     if sum(column.categories is None for column in columns) <= MANY_KEYS:
         return columns
     kept = []
-    for column in columns:
-        rows = np.flatnonzero(~np.isnan(column.values)) if column.categories is None else np.empty(0)
+    for column, rows in zip(columns, rows_of, strict=True):
         if column.categories is None and len(rows) < RARE * layout.n_rows:
             add_sparse(rows, [column.name] * len(rows), column.values[rows])
         else:
@@ -228,14 +258,14 @@ def _move_rare(columns: list[Column], layout: Layout, add_sparse: Any) -> list[C
     return kept
 
 
-def _add_indicators(items: _Items, indicator: NDArray[np.bool_], add_sparse: Any) -> None:
+def _add_indicators(items: _Items, indicator: NDArray[np.bool_], layout: Layout, add_sparse: Any) -> None:
     """Add all indicator keys at once; a None or NaN stays as an explicit NaN."""
     key_of = np.repeat(np.arange(len(items.names)), np.diff(items.starts))
     chosen = indicator[key_of]
     if not chosen.any():
         return
-    values = np.array(items.values[chosen].tolist(), dtype=np.float64)
-    add_sparse(items.rows[chosen], list(map(items.names.__getitem__, key_of[chosen].tolist())), values)
+    rows, names = items.rows[chosen], list(map(items.names.__getitem__, key_of[chosen].tolist()))
+    add_sparse(rows, names, floats(items.values[chosen].tolist(), lambda i: (names[i], layout.where(rows[i]))))
 
 
 def indicator_matrix(
@@ -245,7 +275,7 @@ def indicator_matrix(
 
     Zeros are kept: unlike absent entries they are values.
     """
-    ordered = sorted(set(names))
+    ordered = sorted(map(str, set(names)))  # NumPy's strings become Python's
     index = {name: j for j, name in enumerate(ordered)}
     columns = np.fromiter(map(index.__getitem__, names), np.int64, len(names))
     place = rows * len(ordered) + columns
@@ -305,9 +335,9 @@ def read_tags(tags: Sequence[Any], layout: Layout, categorical_features: Any) ->
     return assemble([], layout, "dicts", Extra(sparse, ordered))
 
 
-def without_columns(layout: Layout) -> SequenceBatch:
+def without_columns(layout: Layout, lists: tuple[str, ...] = ()) -> SequenceBatch:
     """Return positions that carry no feature; only prediction knows which columns they lack."""
     n_rows = layout.n_rows
-    schema = BatchSchema((), (), "dicts")
+    schema = BatchSchema((), (), "dicts", lists=lists)
     numeric, categorical = np.empty((n_rows, 0), dtype=np.float32), np.empty((n_rows, 0), dtype=np.int32)
     return SequenceBatch(layout.offsets, numeric, categorical, (), None, schema, layout)

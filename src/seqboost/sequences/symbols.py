@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.sequences.arrays import check_dtype, read_matrix
+from seqboost.sequences.arrays import check_dtype, joined, read_matrix
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import assemble, infer_column, resolve_categorical
 
@@ -25,7 +24,8 @@ def read_numbers(arrays: Sequence[NDArray[Any]], categorical_features: Any) -> S
     """Read a list of 1-D numeric arrays, one number per position."""
     layout = Layout.from_lengths([len(array) for array in arrays])
     check_dtype(arrays[0], "X[0]")
-    return read_matrix(np.concatenate(arrays)[:, None], layout, "scalars", categorical_features)
+    exact = bool(resolve_categorical(categorical_features, ["x0"]))
+    return read_matrix(joined(arrays, exact)[:, None], layout, "scalars", categorical_features)
 
 
 def read_strings(strings: Sequence[str], categorical_features: Any) -> SequenceBatch:

@@ -21,14 +21,16 @@ from seqboost.sequences.columns import (
     assemble,
     categories_of_numbers,
     factorize,
+    first_unhashable,
     infer_column,
     is_missing,
     number,
+    object_array,
     resolve_categorical,
     shrink,
 )
 
-__all__ = ["as_frame", "is_table", "read_table", "read_table_list"]
+__all__ = ["as_frame", "holds_numbered_categories", "is_table", "read_table", "read_table_list", "series_array"]
 
 LIBRARIES = {"pandas", "polars", "pyarrow", "narwhals", "modin", "cudf", "ibis", "duckdb", "dask", "pyspark"}
 REPEATING = {"pandas", "pyarrow", "modin", "cudf"}  # their tables may have a name twice
@@ -38,14 +40,19 @@ def is_table(X: Any) -> bool:
     """Tell whether an object is a table, without importing any table library."""
     if hasattr(X, "__narwhals_dataframe__") or hasattr(X, "__narwhals_lazyframe__"):
         return True
-    return type(X).__module__.partition(".")[0] in LIBRARIES and hasattr(type(X), "columns")
+    return _comes_from(X, LIBRARIES) and hasattr(type(X), "columns")
+
+
+def _comes_from(X: Any, libraries: set[str]) -> bool:
+    """Tell whether an object's class is, or derives from, one of certain libraries."""
+    return any(kind.__module__.partition(".")[0] in libraries for kind in type(X).__mro__)
 
 
 def as_frame(X: Any, place: str = "The table") -> Any:
     """Return a narwhals DataFrame."""
     import narwhals as nw
 
-    if type(X).__module__.partition(".")[0] in REPEATING:
+    if _comes_from(X, REPEATING):
         names = X.column_names if hasattr(X, "column_names") else X.columns
         _refuse_repetition([str(name) for name in names], place)
     try:
@@ -53,6 +60,40 @@ def as_frame(X: Any, place: str = "The table") -> Any:
     except TypeError as error:
         raise InputTypeError(f"A table of type {type(X).__name__} is not understood: {error}") from None
     return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+
+
+def series_array(values: Any) -> NDArray[Any]:
+    """Turn a series, or what else can be an array, into one; of objects where NumPy has no type for its members.
+
+    These are lists and structs, integers of 128 bits, and integers with gaps among them.
+    """
+    try:
+        array = np.asarray(values)
+    except Exception:  # whatever another library raises
+        return object_array(_listed(values))
+    if array is values or not _comes_from(values, LIBRARIES):
+        return array
+    if array.ndim != 1 or array.dtype.kind in "OV":
+        return object_array(_listed(values))
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        listed = _listed(values)
+        if all(is_missing(value) or isinstance(value, (int, np.integer)) for value in listed):
+            return object_array(listed)
+    return array
+
+
+def _listed(values: Any) -> list[Any]:
+    """Return the members of a series as Python's own values."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(values, method):
+            return list(getattr(values, method)())
+    return list(values)
+
+
+def holds_numbered_categories(values: Any) -> bool:
+    """Tell whether a series is one of categories that are numbers."""
+    categories = getattr(getattr(values, "dtype", None), "categories", None)
+    return categories is not None and np.asarray(categories).dtype.kind in "biuf"
 
 
 def _refuse_repetition(names: list[str], place: str) -> None:
@@ -95,10 +136,17 @@ def read_table_list(
     frames = [as_frame(table, f"X[{i}]") for i, table in enumerate(tables)]
     layout = Layout.from_lengths([frame.shape[0] for frame in frames])
     chosen = _choose(list(frames[0].columns), None, schema, estimator_name)
+    trained = set() if schema is None else set(schema.names)
     for i, frame in enumerate(frames):
         lacking = [name for name in chosen if name not in frame.columns]
         if lacking:
             raise InputError(f"X[{i}] lacks the column(s) {lacking}, which X[0] has; all tables need the same columns.")
+        more = [name for name in frame.columns if name not in chosen and (schema is None or str(name) in trained)]
+        if more:
+            raise InputError(
+                f"X[{i}] has the column(s) {more}, which X[0] lacks; all tables need the same columns. Add them to "
+                "X[0], filled with None, or drop them."
+            )
     return _read(frames, chosen, None, layout, "table", categorical_features, None)
 
 
@@ -125,14 +173,14 @@ def _layout(frame: Any, sequence: Any) -> Layout:
             "sequence must name the one that tells the sequences apart."
         )
     ids = frame.get_column(sequence).to_list()
-    for kind in set(map(type, ids)):
-        if kind.__hash__ is None:
-            row = next(row for row, value in enumerate(ids) if type(value) is kind)
-            raise InputTypeError(
-                f"The sequence column {sequence!r} holds a {kind.__name__} in row {row} of the table; expected a "
-                "number or a string that names the sequence of the row."
-            )
-    index, codes = number(ids)
+    try:
+        index, codes = number(ids)
+    except TypeError:
+        row = first_unhashable(ids)
+        raise InputTypeError(
+            f"The sequence column {sequence!r} holds a {type(ids[row]).__name__} in row {row} of the table, "
+            f"{ids[row]!r}; expected a number or a string that names the sequence of the row."
+        ) from None
     if any(map(is_missing, index)):
         row = next(row for row, value in enumerate(ids) if is_missing(value))
         raise InputError(
@@ -154,7 +202,7 @@ def _read(
 ) -> SequenceBatch:
     """Read the chosen columns of one or more frames."""
     names = [str(name) for name in chosen]
-    forced = resolve_categorical(categorical_features, names)
+    forced = resolve_categorical(categorical_features, names, chosen)
     columns = [
         _column(name, [frame.get_column(key) for frame in frames], order, layout, j in forced)
         for j, (name, key) in enumerate(zip(names, chosen, strict=True))
@@ -174,7 +222,8 @@ def _column(name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, la
             )
         if dtype.is_nested():
             raise InputTypeError(f"Column {name!r} has the nested type {dtype}; expected numbers, strings or booleans.")
-    if all(part.dtype.is_numeric() or part.dtype == nw.Boolean for part in parts):
+    exact = forced and any(part.dtype.is_integer() for part in parts)  # floats would merge large integers
+    if not exact and all(part.dtype.is_numeric() or part.dtype == nw.Boolean for part in parts):
         numbers = np.concatenate([_numbers(part) for part in parts])
         numbers = numbers if order is None else numbers[order]
         return Column(name, *categories_of_numbers(numbers), forced=True) if forced else Column(name, numbers)

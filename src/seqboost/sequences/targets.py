@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.arrays import none_for_masked
 from seqboost.sequences.batch import SequenceBatch
-from seqboost.sequences.columns import is_missing, object_array, tidied
-from seqboost.sequences.tables import as_frame, is_table
+from seqboost.sequences.columns import tidied
+from seqboost.sequences.tables import as_frame, is_table, series_array
 
 __all__ = ["flat_labels"]
 
@@ -65,24 +65,9 @@ def _array(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         _refuse_times(values, name)
         return none_for_masked(values)
-    try:
-        array = np.asarray(values)
-    except Exception:  # whatever another library raises: polars has integers that NumPy has no type for
-        return object_array(_listed(values))
+    array = series_array(values)
     _refuse_times(array, name)
-    if array is not values and array.dtype.kind == "f" and np.isnan(array).any():
-        listed = _listed(values)  # NumPy has no integers with gaps: a series of them has become floats
-        if all(is_missing(value) or isinstance(value, (int, np.integer)) for value in listed):
-            return object_array(listed)
     return array
-
-
-def _listed(values: Any) -> list[Any]:
-    """Return the members of a series as Python's own values."""
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(values, method):
-            return list(getattr(values, method)())
-    return list(values)
 
 
 def _refuse_times(labels: NDArray[Any], name: str) -> None:
@@ -98,9 +83,15 @@ def _per_sequence(y: Any, batch: SequenceBatch) -> bool:
     """Tell whether the labels of a table came as one sequence of labels per sequence."""
     first = y[0]
     columns = isinstance(y, np.ndarray) and y.ndim > 1
-    if len(y) == batch.n_rows and (columns or not isinstance(first, CONTAINERS)):
+    is_container = isinstance(first, CONTAINERS) or _is_series(first)
+    if len(y) == batch.n_rows and (columns or not is_container):
         return False
-    return isinstance(first, (*CONTAINERS, tuple)) or (len(y) == batch.n_sequences and isinstance(first, str))
+    return is_container or isinstance(first, tuple) or (len(y) == batch.n_sequences and isinstance(first, str))
+
+
+def _is_series(labels: Any) -> bool:
+    """Tell whether an object is a series of labels, of whatever library (strings of NumPy look like it)."""
+    return hasattr(labels, "__array__") and hasattr(labels, "__len__") and not isinstance(labels, np.generic)
 
 
 def _by_row(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
@@ -145,7 +136,9 @@ def _by_sequence(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
     lengths = batch.lengths.tolist()
     parts = [_part(part, i, length, batch) for i, (part, length) in enumerate(zip(y, lengths, strict=True))]
     if all(isinstance(part, np.ndarray) and part.dtype.kind in "biuf" for part in parts):
-        return np.concatenate(parts)
+        labels = np.concatenate(parts)
+        if labels.dtype.kind != "f" or any(part.dtype.kind == "f" for part in parts):
+            return labels  # else signed and unsigned integers together have become floats
     return list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))
 
 

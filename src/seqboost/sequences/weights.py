@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences.batch import SequenceBatch
-from seqboost.sequences.columns import is_beyond_floats
+from seqboost.sequences.columns import ABSENT_TYPES, is_beyond_floats, is_real_type
 
 __all__ = ["class_weights", "sequence_weights"]
 
@@ -35,17 +35,9 @@ def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.flo
     """
     if sample_weight is None:
         return np.ones(batch.n_sequences)
-    if isinstance(sample_weight, numbers.Number):
-        sample_weight = np.full(batch.n_sequences, sample_weight)
-    try:
-        weights = np.array(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("sample_weight must hold one number for each sequence.") from None
-    except OverflowError:
-        raise InputError(
-            "sample_weight holds a number that is too large for a float; weights must be finite. Divide all of them "
-            "by a constant."
-        ) from None
+    weights = _floats(sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(batch.n_sequences, weights)
     if weights.ndim != 1:
         raise InputError(f"Sample weights must be 1D array or scalar, got an array of shape {weights.shape}.")
     if len(weights) != batch.n_sequences:
@@ -68,6 +60,29 @@ def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.flo
     if not weights.any():
         raise InputError("All sample weights are zero; at least one sequence needs a positive sample_weight.")
     return weights
+
+
+def _floats(sample_weight: Any) -> NDArray[np.float64]:
+    """Return weights as floats; strings and times are no weights, even if NumPy can make numbers of them."""
+    if np.ma.is_masked(sample_weight):
+        i = int(np.argmax(np.ma.getmaskarray(sample_weight)))
+        raise InputError(f"sample_weight[{i}] is masked; every sequence needs a weight, and 0 leaves one out.")
+    try:
+        given = np.asarray(sample_weight)
+        kinds = set(map(type, given.flat)) if given.dtype.kind == "O" else {given.dtype.type}
+        if not all(is_real_type(kind) or kind.__name__ in ABSENT_TYPES for kind in kinds):
+            raise TypeError
+        return given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "sample_weight must hold one number for each sequence; it has something else in it, as strings, dates or "
+            "lists."
+        ) from None
+    except OverflowError:
+        raise InputError(
+            "sample_weight holds a number that is too large for a float; weights must be finite. Divide all of them "
+            "by a constant."
+        ) from None
 
 
 def class_weights(class_weight: Any, classes: Any, codes: Any) -> NDArray[np.float64]:
