@@ -34,7 +34,7 @@ WINDOWS: dict[str, tuple[int, tuple[int, ...]]] = {  # of LightGBM, and those th
     "rfid_activity": (5, (2,)), "gesture_phase": (5, (2,)), "occupancy": (5, (2, 5)), "email_signature": (2, (2,)),
     "letters": (0, (0,)), "S2": (0, (0,)), "S3": (0, (0, 1)), "conll2000": (0, (0,)), "ncbi_disease": (0, (0,)),
 }  # fmt: skip
-FEW_ROUNDS = {"nettalk": 150, "S2": 100, "conll2000": 60, "ncbi_disease": 150, "letters": 150}
+FEW_ROUNDS = {"nettalk": 150, "S2": 60, "conll2000": 60, "ncbi_disease": 150, "letters": 150}
 PENALTIES = {"S2": (0.1,), "S3": (1.0, 50.0), "nettalk": (0.1, 1.0), "conll2000": (0.3,), "ncbi_disease": (0.3,)}
 """On S2, conll2000 and ncbi_disease those that linear_start.py found; elsewhere the search takes many minutes."""
 
