@@ -369,4 +369,4 @@ def span_f1_test(
 def span_f1(y: Sequence[Iterable[str]], predicted: Sequence[Iterable[str]]) -> float:
     """F1 of exactly matching spans."""
     n_right, n_true, n_found = span_counts(y, predicted).sum(0)
-    return 2 * n_right / max(1, n_true + n_found)
+    return float(2 * n_right / max(1, n_true + n_found))
