@@ -56,10 +56,8 @@ TASKS: dict[str, Task] = {
     "conll2000": Task(({"decoding": "viterbi", "max_iter": 20},), crfsuite=(0,), penalties=(1.0,), spans=True),
     "rfid_activity": Task(({"window": 5},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
     "gesture_phase": Task(({"window": 2, "max_iter": 100},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
-    "occupancy": Task(
-        variants({"window": 5}, {}, {"learning_rate": 0.1}, {"potentials": "factored"}), NUMERIC, crfsuite=(2,),
-        penalties=(1.0,),
-    ),
+    # One recording to train on: folds of it say little about others, so TreeCRF() is taken as it comes.
+    "occupancy": Task(({},), NUMERIC, crfsuite=(2,), penalties=(1.0,)),
     "S1": Task(
         variants({"window": 5}, {}, {"l2_regularization": 30.0}, {"potentials": "factored"}), (5,), crfsuite=(3,)
     ),
