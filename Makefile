@@ -5,7 +5,7 @@ PYTEST_ARGS ?= -n 2
 BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
-BENCHMARKS := accuracy defaults off_the_shelf linear_start trees_vs_lightgbm round_time prediction scaling startup jobs pseudo_likelihood training_methods sampling shrinkage curvature shared_trees higher_order nettalk_full missing family output_coding future large_file
+BENCHMARKS := accuracy defaults off_the_shelf linear_start trees_vs_lightgbm round_time prediction scaling startup jobs pseudo_likelihood training_methods sampling shrinkage curvature shared_trees higher_order nettalk_full class_weight missing family output_coding future large_file
 
 .PHONY: demo test lint bench clean
 

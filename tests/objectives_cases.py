@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from seqboost.objectives import Derivatives, Likelihood
+from seqboost.objectives import Derivatives, Likelihood, LocalLikelihood, PositionLikelihood
 
 SHAPES = [(order, joint) for order in range(4) for joint in ((True,) if order == 0 else (True, False))]
 
@@ -25,7 +25,7 @@ class Case:
     order: int
     joint: bool
     weights: NDArray[np.float64]
-    class_weights: NDArray[np.float64]
+    position_weights: NDArray[np.float64]
     end: NDArray[np.float64] | None = None
 
     @property
@@ -42,13 +42,11 @@ class Case:
             "order": self.order,
             "joint": self.joint,
             "sequence_weights": self.weights,
-            "class_weights": self.class_weights,
             "end": self.end,
         }
+        if kind in (PositionLikelihood, LocalLikelihood):
+            settings["position_weights"] = self.position_weights
         return kind(self.labels, self.offsets, **(settings | changes))
-
-    def training_table(self) -> NDArray[np.float64]:
-        return self.table - np.log(self.class_weights)
 
     def take(self, chosen: list[int]) -> Case:
         rows = np.concatenate([np.arange(self.offsets[s], self.offsets[s + 1]) for s in chosen])
@@ -59,6 +57,7 @@ class Case:
             labels=self.labels[rows],
             offsets=np.append(0, np.cumsum(lengths)),
             weights=self.weights[chosen],
+            position_weights=self.position_weights[rows],
         )
 
 
@@ -100,7 +99,7 @@ def make_case(
         order,
         joint,
         weights=rng.uniform(0.5, 2.0, len(lengths)) if weighted else np.ones(len(lengths)),
-        class_weights=rng.uniform(0.5, 2.0, n_labels) if weighted else np.ones(n_labels),
+        position_weights=rng.uniform(0.5, 2.0, n_rows) if weighted else np.ones(n_rows),
     )
 
 

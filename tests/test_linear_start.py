@@ -20,7 +20,7 @@ def task_of(batch, labels, n_training=None, *, n_labels=3, order=1, window=0, ta
         "weights": np.ones(n_sequences),
         "table": np.zeros((space.n_extended, n_labels)) if table is None else table,
         "end": np.zeros(n_labels),
-        "class_weights": np.ones(n_labels),
+        "class_weights": None,
     } | change
     return LinearTask(
         columns,

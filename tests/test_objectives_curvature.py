@@ -15,7 +15,7 @@ KINDS = [(0.3, 0.0), (1.0, 0.0), (3.0, 0.0), (0.3, 3.0), (1.0, 6.0)]  # scale, s
 
 def exact(case, rows):
     """Give the exact row sums of one sequence and the reference's probabilities and contraction coefficients."""
-    scores, table = case.scores[:, rows], case.training_table()
+    scores, table = case.scores[:, rows], case.table
     hessian = reference.exact_hessian(scores, table, case.order, not case.joint)
     paths, path_score = reference.enumerate_chain(scores, table, case.order)
     prob = np.exp(path_score - np.logaddexp.reduce(path_score))
@@ -73,7 +73,7 @@ def test_mixing_bounds_the_quadratic_form_of_a_shared_trees_leaves(order, joint,
     found = case.objective().derivatives(case.scores, case.table)
     for rows in case.sequences:
         scores = case.scores[:, rows]
-        hessian = reference.exact_hessian(scores, case.training_table(), order, not joint)
+        hessian = reference.exact_hessian(scores, case.table, order, not joint)
         for n_leaves in (1, 2, 3):
             leaf_of = rng.integers(n_leaves, size=scores.shape[1:])
             to_leaf = np.zeros((*scores.shape, n_leaves, len(scores)))
@@ -109,7 +109,7 @@ def test_newton_and_count_are_what_they_say(order, joint, curvature):
     table_hessian = np.zeros_like(case.table)
     for weight, rows in zip(case.weights, case.sequences, strict=True):
         weight *= np.any(case.labels[rows] >= 0)  # nothing observed, nothing to learn
-        _, p = reference.gradient(case.scores[:, rows], case.training_table(), case.labels[rows], order)
+        _, p = reference.gradient(case.scores[:, rows], case.table, case.labels[rows], order)
         one = np.zeros_like(p)
         for t in range(p.shape[1]):
             j = min(t, order)

@@ -17,7 +17,7 @@ from scipy.special import log_softmax, softmax
 
 from seqboost.chain import sequence_chunks
 from seqboost.exceptions import InputError, ParameterError
-from seqboost.objectives import Likelihood, likelihood, partial, reference
+from seqboost.objectives import likelihood, partial, reference
 
 HIDDEN = [0.0, 0.4]
 POISONED = ("_gradient", "_hessian", "_log_z", "_path_score", "_tau", "_reach", "_pair_reach", "_means", "_variances")
@@ -25,9 +25,8 @@ POISONED = ("_gradient", "_hessian", "_log_z", "_path_score", "_tau", "_reach", 
 
 def total(case: Case, scores: np.ndarray, table: np.ndarray) -> float:
     """Give the weighted log-likelihood by enumeration."""
-    adjusted = table - np.log(case.class_weights)
     values = [
-        reference.log_likelihood(scores[:, rows], adjusted, case.labels[rows], case.order, case.end)
+        reference.log_likelihood(scores[:, rows], table, case.labels[rows], case.order, case.end)
         for rows in case.sequences
     ]
     return float(case.weights @ np.array(values))
@@ -56,7 +55,7 @@ def test_log_likelihood_gradient_and_correct_labels_are_those_of_enumeration(ord
     objective = case.objective()
     found = objective.derivatives(case.scores, case.table)
     plain = objective.log_likelihood(case.scores, case.table)
-    table = case.training_table()
+    table = case.table
     for s, rows in enumerate(case.sequences):
         labels = case.labels[rows]
         expected = reference.log_likelihood(case.scores[:, rows], table, labels, order)
@@ -85,8 +84,7 @@ def test_bounds_hold(order, joint, curvature):
     for hidden, scale in ((0.0, 0.1), (0.4, 5.0)):
         case = make_case(order, joint, hidden=hidden, weighted=True, scale=scale)
         found = case.objective(curvature=curvature).derivatives(case.scores, case.table)
-        assert np.abs(found.gradient).sum(axis=2).max() <= found.gradient_bound
-        assert found.hessian.sum(axis=2).max() <= found.hessian_bound
+        assert np.abs(found.gradient).sum(axis=2).max() <= (2.0 if joint else 1.0) * case.weights.max() * 1.0001
         assert np.all(found.hessian >= 0)
 
 
@@ -101,20 +99,6 @@ def test_order_zero_is_softmax_cross_entropy():
     np.testing.assert_allclose(found.hessian[:, :, 0].T, p * (1 - p), atol=1e-6)
     safe = case.objective(curvature="mixing").derivatives(case.scores, case.table)
     np.testing.assert_allclose(safe.hessian[:, :, 0].T, 2 * p * (1 - p), atol=1e-6)
-
-
-def test_class_weights_multiply_the_odds_like_example_weights_do():
-    counts, class_weights = np.array([60, 30, 10]), np.array([1.0, 2.0, 5.0])
-    labels = np.repeat(np.arange(3), counts).astype(np.int32)
-    objective = Likelihood(
-        labels, np.arange(101), n_labels=3, order=0, joint=True, class_weights=class_weights, curvature="newton"
-    )
-    scores = np.zeros((3, 100, 1), dtype=np.float32)
-    for _ in range(60):
-        found = objective.derivatives(scores, np.zeros((1, 3)))
-        scores += 0.5 * (found.gradient.sum(axis=1) / found.hessian.sum(axis=1))[:, None]
-    weighted = counts * class_weights
-    np.testing.assert_allclose(softmax(scores[:, 0, 0]), weighted / weighted.sum(), atol=1e-4)
 
 
 @pytest.mark.parametrize("curvature", ["count", "newton", "mixing"])
@@ -224,7 +208,5 @@ def test_wrong_arguments_are_named():
         wrong.objective()
     with pytest.raises(InputError, match="sequence weights must be 4 finite numbers"):
         case.objective(sequence_weights=np.array([1.0, -1.0, 1.0, 1.0]))
-    with pytest.raises(ParameterError, match="class weights must be 3 finite numbers > 0"):
-        case.objective(class_weights=np.array([1.0, 0.0, 1.0]))
     with pytest.raises(ParameterError, match=r"scores must have shape \(3, 12, 3\), got \(3, 12, 1\)"):
         case.objective().derivatives(np.zeros((3, 12, 1), np.float32), case.table)

@@ -1,9 +1,10 @@
 """The likelihood of chains of seen contexts: finite differences, weights, curvature, errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from seqboost.chain import SeenPotentials
 from seqboost.chain.reference import SeenTwin, random_seen
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.objectives import SeenLikelihood
@@ -12,18 +13,11 @@ SHAPES = [(2, 1), (2, 3), (3, 1), (3, 2), (3, 4)]
 
 
 def make(n_labels, order, seed=0, **options):
-    """Return potentials, labels that need not have been seen, weights of sequences and of classes."""
+    """Return potentials, labels that need not have been seen, and weights of sequences."""
     rng = np.random.default_rng([n_labels, order, seed])
     p = random_seen(rng, n_labels, order, lengths=(4, 1, 5, 2), **options)
     labels = rng.integers(n_labels, size=p.n_positions).astype(np.int32)
-    return p, labels, np.array([1.0, 0.5, 2.0, 0.0]), rng.uniform(0.5, 2.0, n_labels)
-
-
-def training_potentials(p, class_weights, scores=None, table=None):
-    """Return the chain with scores F − log v."""
-    shifted = (p.table if table is None else table).copy()
-    shifted[: p.n_labels] -= np.log(class_weights)
-    return SeenPotentials(p.scores if scores is None else scores, shifted, p.offsets, p.contexts, p.end)
+    return p, labels, np.array([1.0, 0.5, 2.0, 0.0])
 
 
 def log_likelihoods(p, labels):
@@ -45,15 +39,12 @@ def labels_of_parameters(contexts):
 @pytest.mark.parametrize("curvature", ["mixing", "newton", "count"])
 @pytest.mark.parametrize(("n_labels", "order"), SHAPES)
 def test_log_likelihood_and_marginals(n_labels, order, curvature):
-    p, labels, weights, classes = make(n_labels, order)
-    objective = SeenLikelihood(
-        labels, p.offsets, p.contexts, sequence_weights=weights, class_weights=classes, curvature=curvature
-    )
+    p, labels, weights = make(n_labels, order)
+    objective = SeenLikelihood(labels, p.offsets, p.contexts, sequence_weights=weights, curvature=curvature)
     found = objective.derivatives(p.scores, p.table)
-    trained = training_potentials(p, classes)
-    np.testing.assert_allclose(found.log_likelihood, log_likelihoods(trained, labels), rtol=1e-6)
+    np.testing.assert_allclose(found.log_likelihood, log_likelihoods(p, labels), rtol=1e-6)
     np.testing.assert_allclose(objective.log_likelihood(p.scores, p.table), found.log_likelihood, rtol=1e-12)
-    twin = SeenTwin(trained)
+    twin = SeenTwin(p)
     for s, begin in enumerate(p.offsets[:-1]):
         rows = slice(begin, p.offsets[s + 1])
         node = twin.posterior(s)[1]
@@ -66,20 +57,19 @@ def test_log_likelihood_and_marginals(n_labels, order, curvature):
             np.testing.assert_array_equal(found.hessian[:, rows, 0], weights[s])
         else:
             assert (found.hessian[:, rows, 0] >= 2 * weights[s] * node * (1 - node) - 1e-6).all()
-    assert np.abs(found.gradient).max() <= found.gradient_bound
-    assert found.hessian.max() <= found.hessian_bound
+    assert np.abs(found.gradient).max() <= weights.max() * 1.0001
     np.testing.assert_array_equal(found.n_observed, np.diff(p.offsets))
 
 
 @pytest.mark.parametrize(("n_labels", "order"), SHAPES)
 def test_finite_differences(n_labels, order):
-    p, labels, weights, classes = make(n_labels, order, seed=1)
-    objective = SeenLikelihood(labels, p.offsets, p.contexts, sequence_weights=weights, class_weights=classes)
+    p, labels, weights = make(n_labels, order, seed=1)
+    objective = SeenLikelihood(labels, p.offsets, p.contexts, sequence_weights=weights)
     found = objective.derivatives(p.scores, p.table)
     gradient, table_gradient = found.gradient.copy(), found.table_gradient.copy()
 
     def value(table, scores=p.scores):
-        return float(weights @ log_likelihoods(training_potentials(p, classes, scores, table), labels))
+        return float(weights @ log_likelihoods(replace(p, scores=scores, table=table), labels))
 
     step = 1e-4
     table_gradient *= labels_of_parameters(p.contexts)
@@ -101,7 +91,7 @@ def test_finite_differences(n_labels, order):
 
 @pytest.mark.parametrize(("n_labels", "order"), SHAPES)
 def test_curvature_of_the_table(n_labels, order):
-    p, labels, weights, _ = make(n_labels, order, seed=2)
+    p, labels, weights = make(n_labels, order, seed=2)
     twin = SeenTwin(p)
     exact = np.zeros(p.contexts.n_parameters)
     counts = np.zeros(p.contexts.n_parameters)
@@ -135,7 +125,7 @@ def test_curvature_of_the_table(n_labels, order):
 def test_steps_by_the_rule_of_leaves_climb():
     """Labels and table moved together by half of G / (H + 1), capped, many times over: the likelihood never falls."""
     for seed in range(5):
-        p, labels, weights, _ = make(3, 3, seed=seed)
+        p, labels, weights = make(3, 3, seed=seed)
         objective = SeenLikelihood(labels, p.offsets, p.contexts, sequence_weights=weights)
         scores, table = p.scores, p.table
         reached = []
@@ -162,14 +152,14 @@ def test_threads_change_nothing():
 
 
 def test_huge_scores():
-    p, labels, weights, _ = make(3, 2, scale=1e4)
+    p, labels, weights = make(3, 2, scale=1e4)
     found = SeenLikelihood(labels, p.offsets, p.contexts, sequence_weights=weights).derivatives(p.scores, p.table)
     for array in (found.gradient, found.hessian, found.table_gradient, found.table_hessian, found.log_likelihood):
         assert np.isfinite(array).all()
 
 
 def test_errors():
-    p, labels, _, _ = make(3, 2, forbidden=0.9)
+    p, labels, _ = make(3, 2, forbidden=0.9)
     with pytest.raises(ParameterError, match=r"scores must have shape \(3, 12, 1\), got \(3, 11, 1\)"):
         SeenLikelihood(labels, p.offsets, p.contexts).derivatives(p.scores[:, 1:], p.table)
     hidden = labels.copy()

@@ -175,7 +175,7 @@ def test_score_warns_if_no_label_is_known():
     assert 0 <= model.score(X, some) < 1  # unknown labels beside known ones are wrong, and that is all
 
 
-def test_class_weights_multiply_odds():
+def test_class_weights_multiply_the_odds_of_independent_positions():
     rng = np.random.default_rng(0)
     X = [rng.integers(2, size=(1, 1)).astype(float) for _ in range(200)]
     y = [["rare" if rng.random() < 0.1 + 0.2 * x[0, 0] else "often"] for x in X]

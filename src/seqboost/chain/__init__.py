@@ -3,7 +3,7 @@
 from seqboost.chain.beam import beam_sequence
 from seqboost.chain.contexts import ContextSpace, end_scores, transition_table
 from seqboost.chain.failuresums import Sums
-from seqboost.chain.forward_backward import PairMessages, pair_sums_chunk, posterior_chunk
+from seqboost.chain.forward_backward import PairMessages, pair_block, pair_sums_chunk, posterior_chunk
 from seqboost.chain.histories import SeenContexts
 from seqboost.chain.inference import (
     Paths,
@@ -17,6 +17,7 @@ from seqboost.chain.inference import (
     viterbi,
 )
 from seqboost.chain.local import locally_normalised
+from seqboost.chain.mixing import position_blocks
 from seqboost.chain.paths import path_scores_chunk
 from seqboost.chain.potentials import CHUNK_POSITIONS, Potentials, factored_chunks, sequence_chunks
 from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_counts, seen_posterior_chunk, seen_steps
@@ -39,9 +40,11 @@ __all__ = [
     "log_partition",
     "log_probability",
     "node_marginals",
+    "pair_block",
     "pair_sums_chunk",
     "path_scores",
     "path_scores_chunk",
+    "position_blocks",
     "posterior",
     "posterior_chunk",
     "seen_chunks",

@@ -15,7 +15,7 @@ from seqboost.chain.mixing import block_buffers, contraction, pair_marginals, po
 from seqboost.chain.potentials import MANY_LABELS, Potentials, sequence_chunks
 from seqboost.chain.rows import RowMessages, add_row_sums, rows_posterior
 
-__all__ = ["PairMessages", "pair_sums_chunk", "posterior_chunk"]
+__all__ = ["PairMessages", "pair_block", "pair_sums_chunk", "posterior_chunk"]
 
 RUN_CELLS = 65536
 """Cells (position, context, label) of a joint model that are taken from scores to marginals together."""
@@ -47,6 +47,7 @@ def posterior_chunk(
     labels: NDArray[np.int32] | None = None,
     tau_forward: NDArray[np.float32] | None = None,
     tau_backward: NDArray[np.float32] | None = None,
+    by_rows: bool = True,
 ) -> PairMessages | RowMessages | None:
     """Forward-backward of the sequences ``first:last``; safe to call from several threads on different chunks.
 
@@ -69,6 +70,9 @@ def posterior_chunk(
     tau_backward : float32 array (N,), optional
         OUT: tau_backward[t] = the same of P(y_{t-m} | c_{t+1} = c', X), the label that leaves the context between t and
         t+1.  0 at the first m positions of a sequence.
+    by_rows : bool, default=True
+        Whether many labels may go the way of :mod:`seqboost.chain.rows`, which is faster. Without, the answer is never
+        a RowMessages, as :func:`pair_block` needs it.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def posterior_chunk(
     taus = None if tau_forward is None or tau_backward is None else (tau_forward, tau_backward)
     if p.joint:
         _joint_posterior(p, first, last, observed, marginals, log_z)
-    elif p.order == 1 and p.n_labels > MANY_LABELS:
+    elif by_rows and p.order == 1 and p.n_labels > MANY_LABELS:
         return _rows_posterior(p, first, last, observed, cells, log_z, taus)
     else:
         messages = _factored_posterior(p, first, last, observed, cells, log_z)
@@ -230,12 +234,19 @@ def _factored_mixing(
     buffers = block_buffers(p.n_labels, n_contexts)
     for begin, stop in runs:
         for a, b in position_blocks(begin, stop, p.n_labels * n_contexts):
-            pairs = np.empty(p.n_labels * (b - a) * n_contexts, np.float32)
-            pair_marginals(
-                p.table, messages.weights, p.offsets, p.space.base, (a, b, first), messages.in_logs,
-                messages.before, messages.after, pairs,
-            )  # fmt: skip
+            pairs = pair_block(p, messages, a, b)
             contraction(pairs, (p.n_labels, b - a, n_contexts), 0, buffers, tau_forward[a:b], tau_backward[a:b])
+
+
+def pair_block(potentials: Potentials, messages: PairMessages, begin: int, stop: int) -> NDArray[np.float32]:
+    """Return P(c_t=c, y_t=k | X) of the positions begin:stop of a factored chunk, flat (K * n * C,)."""
+    p = potentials
+    pairs = np.empty(p.n_labels * (stop - begin) * p.space.n_contexts, np.float32)
+    pair_marginals(
+        p.table, messages.weights, p.offsets, p.space.base, (begin, stop, messages.first), messages.in_logs,
+        messages.before, messages.after, pairs,
+    )  # fmt: skip
+    return pairs
 
 
 def pair_sums_chunk(

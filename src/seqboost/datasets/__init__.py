@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seqboost.datasets.dataset import SequenceDataset, Split
 from seqboost.datasets.futures import FutureBits, make_future_bits
-from seqboost.datasets.markov import make_cycle, make_hmm
+from seqboost.datasets.markov import make_cycle, make_hmm, make_rare_events
 from seqboost.datasets.missing import remove_values
 from seqboost.datasets.recordings import (
     load_email_signature,
@@ -34,5 +34,6 @@ __all__ = [
     "make_cycle",
     "make_future_bits",
     "make_hmm",
+    "make_rare_events",
     "remove_values",
 ]

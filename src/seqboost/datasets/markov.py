@@ -1,4 +1,4 @@
-"""Made-up sequences of Markov chains, whose labels are told by the input, by the labels before, or by both."""
+"""Synthetic sequences of Markov chains, whose labels depend on the input, on the labels before, or on both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from seqboost.exceptions import ParameterError
 
-__all__ = ["make_cycle", "make_hmm"]
+__all__ = ["make_cycle", "make_hmm", "make_rare_events"]
 
 KINDS = {
     "transition": {"p_observe": 0.2, "n_observe": 8, "p_stay": 0.6, "n_next": 2},
@@ -130,4 +130,68 @@ def make_cycle(
         told = (np.arange(length) + rng.randint(spacing)) % spacing == 0
         X.append(np.where(told, labels.astype(str), "?"))
         y.append(labels.astype(np.int64))
+    return X, y
+
+
+def make_rare_events(
+    n_sequences: int = 100,
+    *,
+    length: int = 400,
+    share: float = 0.01,
+    duration: float = 10.0,
+    shift: float = 1.6,
+    n_columns: int = 3,
+    random_state: Any = None,
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.int64]]]:
+    """Draw noisy recordings with rare events, for the study of class weights.
+
+    An event (label 1) begins at random and lasts ``duration`` positions on average; during events the first column is
+    shifted. All columns have unit variance, and the others say nothing.
+
+    Parameters
+    ----------
+    n_sequences, length : int
+        How many sequences, and how long each of them is.
+    share : float, default=0.01
+        Expected share of positions within events.
+    duration : float, default=10.0
+        Mean length of an event.
+    shift : float, default=1.6
+        How far events move the first column, in standard deviations.
+    n_columns : int, default=3
+        Number of columns.
+    random_state : int, RandomState or None, default=None
+        Seed.
+
+    Returns
+    -------
+    X : list of ndarray of shape (length, n_columns)
+    y : list of ndarray of int
+        0, or 1 within an event.
+
+    Examples
+    --------
+    >>> from seqboost.datasets import make_rare_events
+    >>> X, y = make_rare_events(50, random_state=0)
+    >>> X[0].shape, round(float(np.mean(y)), 3)
+    ((400, 3), 0.01)
+    """
+    if not (0 < share < 1 and duration >= 1 and min(n_sequences, length, n_columns) >= 1):
+        raise ParameterError(
+            f"make_rare_events needs 0 < share < 1, duration >= 1 and at least 1 of all else; got share={share}, "
+            f"duration={duration}, n_sequences={n_sequences}, length={length}, n_columns={n_columns}"
+        )
+    rng = check_random_state(random_state)
+    ends, begins = 1 / duration, share / (1 - share) / duration
+    X, y = [], []
+    for _ in range(n_sequences):
+        labels = np.empty(length, dtype=np.int64)
+        labels[0] = rng.rand() < share
+        draws = rng.rand(length)
+        for t in range(1, length):
+            labels[t] = draws[t] >= ends if labels[t - 1] else draws[t] < begins
+        values = rng.normal(size=(length, n_columns))
+        values[:, 0] += shift * labels
+        X.append(values)
+        y.append(labels)
     return X, y

@@ -40,6 +40,7 @@ from seqboost.objectives import Likelihood, LocalLikelihood, PseudoLikelihood
 
 __all__ = [
     "ObjectiveClass",
+    "check_class_weight",
     "check_refit",
     "check_sampling",
     "check_still_held_out",
@@ -96,6 +97,20 @@ def check_sampling(sampling: Any, trees: str) -> None:
             f"sampling={sampling!r} divides the examples into positive and negative ones of a tree's label, but with "
             f"trees='shared' a tree is for all labels; use trees='per_label', or a share, 'goss' or another sampler"
         )
+
+
+def check_class_weight(parameters: Mapping[str, Any]) -> None:
+    """Raise ParameterError if class weights meet a way of training without log P(y_t | X)."""
+    if parameters["class_weight"] is None or parameters["objective"] == "local":  # MEMM has terms of positions
+        return
+    for name, without in (
+        ("contexts", "all"), ("objective", "likelihood"), ("pseudo_likelihood_rounds", 0), ("beam", None),
+    ):  # fmt: skip
+        if parameters[name] != without:
+            raise ParameterError(
+                f"class_weight weights log P(y_t | X) of single positions, which {name}={parameters[name]!r} does not "
+                f"compute in training; use {name}={without!r}, or class_weight=None"
+            )
 
 
 def check_refit(parameters: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ class Settings:
 
     parameters: dict[str, Any]
     classes: NDArray[Any]
-    class_weights: NDArray[np.float64]
+    class_weights: NDArray[np.float64] | None  # (n_labels,) of the terms of single positions; None: all are 1
     n_threads: int
     seed: int
     stopping: Stopping | None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from seqboost.boosting import (
     History,
@@ -20,7 +23,7 @@ from seqboost.boosting import (
     linear_start,
 )
 from seqboost.boosting.linear import Plan
-from seqboost.chain import ContextSpace
+from seqboost.chain import ContextSpace, Potentials, posterior
 from seqboost.estimators.positions import Positions
 from seqboost.estimators.seen import SeenStart, seen_start, uses_seen
 from seqboost.estimators.settings import Settings, Trained
@@ -30,6 +33,8 @@ from seqboost.features import FeatureBinner, LinearColumns, LinearRows, LinearWe
 from seqboost.model import forest_scores
 
 __all__ = ["Start", "fresh_start", "labels_alone", "linear_task", "resumed_start", "seen_labels_alone"]
+
+START_STEPS = 30  # towards the weighted shares of the labels: a start need not be exact
 
 
 class Start(NamedTuple):
@@ -55,7 +60,38 @@ def labels_alone(
     row_weights = np.repeat(data.training.weights, np.diff(offsets))
     table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
     forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, data.labels, data.offsets)
-    return table + np.log(settings.class_weights) + forbidden, end
+    table += forbidden
+    if settings.class_weights is None:
+        return table, end
+    if settings["objective"] == "local":  # normalised at each position: odds of labels are multiplied by their weights
+        return table + np.log(settings.class_weights), end
+    chain = Potentials(np.zeros((space.n_labels, len(labels), 1), dtype=np.float32), table, offsets, space.order, end)
+    return with_weights(chain, settings.class_weights, settings.n_threads), end
+
+
+def with_weights(chain: Potentials, class_weights: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]:
+    """Return the table of a chain plus scores b of labels that multiply the odds of their mean probabilities.
+
+    With q_k ∝ v_k · mean of P(y_t = k) at b = 0, this minimises a convex function:
+
+        f(b) = mean over positions of log Z(b) − Σ_k q_k b_k            ∂f/∂b_k = mean of P(y_t = k) − q_k
+    """
+
+    def means(added: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        found = posterior(replace(chain, table=chain.table + added), n_threads=n_threads)
+        return float(found.log_z.sum()) / chain.n_positions, found.node_marginals().mean(axis=0, dtype=np.float64)
+
+    def excess(added: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        log_z, mean = means(added)
+        return log_z - float(shares @ added), mean - shares
+
+    shares = class_weights * means(np.zeros(chain.n_labels))[1]
+    shares /= shares.sum()
+    guess = np.log(class_weights) if chain.order == 0 else np.zeros(chain.n_labels)  # without transitions it is exact
+    with threadpool_limits(1, user_api="blas"):
+        found = minimize(excess, guess, jac=True, method="L-BFGS-B", options={"maxiter": START_STEPS, "gtol": 1e-3})
+    table: NDArray[np.float64] = chain.table + found.x
+    return table
 
 
 def seen_labels_alone(data: Positions, settings: Settings, earlier: Trained | None) -> SeenStart | None:
@@ -76,9 +112,7 @@ def seen_labels_alone(data: Positions, settings: Settings, earlier: Trained | No
     if earlier is not None and known is not None:
         return SeenStart(known, earlier.model.table, end)
     weights = np.repeat(data.training.weights, np.diff(offsets))
-    seen = seen_start(data.training.labels, offsets, weights, settings["order"], (limits, end))
-    seen.table[: len(settings.classes)] += np.log(settings.class_weights)
-    return seen
+    return seen_start(data.training.labels, offsets, weights, settings["order"], (limits, end))
 
 
 def linear_task(

@@ -35,7 +35,15 @@ from seqboost.estimators.starting import fresh_start, labels_alone, linear_task,
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, FrozenModel
-from seqboost.objectives import BeamLikelihood, Likelihood, Objective, PseudoLikelihood, SeenLikelihood
+from seqboost.objectives import (
+    BeamLikelihood,
+    Likelihood,
+    LocalLikelihood,
+    Objective,
+    PositionLikelihood,
+    PseudoLikelihood,
+    SeenLikelihood,
+)
 from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
 from seqboost.trees import Limits, context_space
@@ -115,12 +123,15 @@ class _Chain:
     ) -> Objective:
         common: dict[str, Any] = {
             "sequence_weights": np.where(data.is_training, data.weights, 0.0),
-            "class_weights": settings.class_weights, "curvature": settings["curvature"], "end": end,
-            "classes": settings.classes.tolist(),
+            "curvature": settings["curvature"], "end": end, "classes": settings.classes.tolist(),
         }  # fmt: skip
         if self.contexts is not None:
             return SeenLikelihood(data.labels, data.offsets, self.contexts, **common)
         common |= {"n_labels": self.space.n_labels, "order": self.space.order, "joint": self.joint}
+        if settings.class_weights is not None:
+            weighted = LocalLikelihood if kind is LocalLikelihood else PositionLikelihood
+            position_weights = settings.class_weights[data.labels]
+            return weighted(data.labels, data.offsets, position_weights=position_weights, **common)
         beam = settings["beam"]
         if kind is Likelihood and beam is not None and beam < self.space.n_contexts:
             return BeamLikelihood(data.labels, data.offsets, beam=beam, **common)

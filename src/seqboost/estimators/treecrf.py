@@ -19,7 +19,13 @@ from seqboost.estimators.arguments import callback_list, stopping_rule, unchange
 from seqboost.estimators.automatic import AUTOMATIC, automatic_rate, is_auto, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, Divisions, has_blocks
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.methods import check_refit, check_sampling, check_still_held_out, sampling_rule
+from seqboost.estimators.methods import (
+    check_class_weight,
+    check_refit,
+    check_sampling,
+    check_still_held_out,
+    sampling_rule,
+)
 from seqboost.estimators.parameters import (
     check_parameters,
     check_unchanged,
@@ -220,7 +226,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     tol : float, default=1e-6
         What counts as improvement, in log-likelihood per position.
     class_weight : None, "balanced" or dict, default=None
-        Multiplies the odds of labels (logit adjustment, Menon et al. 2021).
+        Weights v of labels in training: a dict, or "balanced" for n / (n_labels · n_k), where n_k of the n observed
+        labels are k. Training then maximises Σ_t v(y_t) log P(y_t | X) instead of log P(Y | X), so that a label of
+        weight 5 counts as five in what ``predict`` and ``predict_proba`` say of single positions, as in other
+        classifiers. Raise it to find more of a rare label (recall) at the price of false alarms (precision). Not with
+        ``contexts="seen"``, ``beam`` or the pseudo-likelihood.
     sequence : str or None, default=None
         Name of the column that tells sequences apart, if X is a table.
     warm_start : bool, default=False
@@ -410,6 +420,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         check_contexts(parameters)
         check_sampling(parameters["sampling"], parameters["trees"])
         check_refit(parameters)
+        check_class_weight(parameters)
         callbacks = callback_list(callbacks)
         X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
         is_warm = self.warm_start and hasattr(self, "_trained")
@@ -438,7 +449,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             stopping = stopping_rule(callbacks, validation is not None or divisions is not None, default)
             weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
             settings = Settings(
-                parameters, self.classes_, weights_of_classes, self._n_threads, self._seed, stopping,
+                parameters, self.classes_, None if np.all(weights_of_classes == 1) else weights_of_classes,
+                self._n_threads, self._seed, stopping,
                 [*callbacks, *hooks],
             )  # fmt: skip
             with compile_notice(self.verbose):

@@ -8,6 +8,7 @@ from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
 from seqboost.objectives.local import LocalLikelihood
 from seqboost.objectives.objective import Objective
+from seqboost.objectives.positionlikelihood import PositionLikelihood
 from seqboost.objectives.pseudolikelihood import PseudoLikelihood
 from seqboost.objectives.seen import SeenLikelihood
 
@@ -19,6 +20,7 @@ __all__ = [
     "Likelihood",
     "LocalLikelihood",
     "Objective",
+    "PositionLikelihood",
     "PseudoLikelihood",
     "SeenLikelihood",
     "best_effect",

@@ -190,8 +190,6 @@ class BagLikelihood:
             log_likelihood=np.add.reduceat(own, starts),
             n_correct=np.add.reduceat(correct, starts, dtype=np.int64),
             n_observed=self._n_observed,
-            gradient_bound=float(np.abs(gradient).max(initial=0.0)),
-            hessian_bound=float(hessian.max(initial=0.0)),
             caution=1.0,
         )
 

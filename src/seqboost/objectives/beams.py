@@ -30,9 +30,8 @@ from numpy.typing import NDArray
 from seqboost._jit import run_tasks
 from seqboost.chain import Potentials, beam_sequence, sequence_chunks
 from seqboost.exceptions import InputError, ParameterError
-from seqboost.objectives import checks
 from seqboost.objectives.chains import ChainObjective
-from seqboost.objectives.curvature import COUNT, MIXING, cell_bound, count_cells, count_table
+from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.paths import observed_contexts
@@ -48,7 +47,7 @@ class BeamLikelihood(ChainObjective):
 
     Parameters
     ----------
-    labels, offsets, n_labels, order, joint, sequence_weights, class_weights, curvature, end, classes
+    labels, offsets, n_labels, order, joint, sequence_weights, curvature, end, classes
         As in :class:`~seqboost.objectives.Likelihood`; every label must be observed.
     beam : int
         Contexts to keep at each position.
@@ -102,11 +101,8 @@ class BeamLikelihood(ChainObjective):
         """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         value, n_correct = self._run(scores, table, self._gradient, n_threads, with_derivatives=True)
         table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
-        largest = float(self._weights.max(initial=0.0))
-        hessian_bound = cell_bound(self._n_slots) * self._factor * largest
         if self._curvature == COUNT:
             count_cells(self._space, self._row_weights, self._context_type, self._hessian)
-            hessian_bound = self._n_slots * largest
         return Derivatives(
             gradient=self._gradient,
             hessian=self._hessian,
@@ -115,8 +111,6 @@ class BeamLikelihood(ChainObjective):
             log_likelihood=value,
             n_correct=n_correct,
             n_observed=self.n_observed,
-            gradient_bound=(2.0 if self._n_slots > 1 else 1.0) * largest * checks.ROUNDING,
-            hessian_bound=hessian_bound * checks.ROUNDING,
             caution=1.0,
         )
 
@@ -137,7 +131,7 @@ class BeamLikelihood(ChainObjective):
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         if scores.shape != self._gradient.shape:
             raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
-        p = Potentials(scores, table + self._offset, self._offsets, self._space.order, self._end)
+        p = Potentials(scores, table, self._offsets, self._space.order, self._end)
         rows = np.arange(len(self._labels))
         path = p.table[self._extended, self._labels] + p.scores[self._labels, rows, self._slot]
         value = np.add.reduceat(path, self._offsets[:-1]) + p.end[self._labels[self._offsets[1:] - 1]]

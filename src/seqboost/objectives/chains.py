@@ -29,7 +29,6 @@ class ChainObjective(ABC):
         order: int,
         joint: bool,
         sequence_weights: NDArray[np.float64] | None = None,
-        class_weights: NDArray[np.float64] | None = None,
         curvature: str = "mixing",
         end: NDArray[np.float64] | None = None,
         classes: Sequence[object] | None = None,
@@ -42,7 +41,6 @@ class ChainObjective(ABC):
         self._classes = classes
         checks.check_labels(self._labels, self._offsets, n_labels)
         weights = checks.sequence_weights(sequence_weights, len(self._offsets) - 1)
-        self._offset = checks.class_offset(class_weights, n_labels)
         self._n_slots = self._space.n_contexts if joint else 1
         self.has_table = not joint and self._space.n_contexts > 1
         self._prepare(weights)

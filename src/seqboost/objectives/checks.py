@@ -8,13 +8,9 @@ from numpy.typing import NDArray
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.objectives.curvature import COUNT, MIXING, NEWTON
 
-__all__ = ["ROUNDING", "check_labels", "class_offset", "curvature_code", "sequence_weights"]
+__all__ = ["check_labels", "curvature_code", "position_weights", "sequence_weights"]
 
 _CURVATURES = {"count": COUNT, "newton": NEWTON, "mixing": MIXING}
-
-ROUNDING = 1.0 + 1e-4
-"""Of float32 cells against the bounds of ``Derivatives``, which are exact in real numbers."""
-
 
 def curvature_code(curvature: str) -> int:
     """Give COUNT, NEWTON or MIXING."""
@@ -47,11 +43,14 @@ def sequence_weights(weights: NDArray[np.float64] | None, n_sequences: int) -> N
     return weights
 
 
-def class_offset(weights: NDArray[np.float64] | None, n_labels: int) -> NDArray[np.float64]:
-    """Give −log v_k, what class weights add to the scores of training."""
+def position_weights(weights: NDArray[np.float64] | None, labels: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return v of each position: 1 if there are none, 0 where the label is unobserved."""
     if weights is None:
-        return np.zeros(n_labels)
-    weights = np.asarray(weights, dtype=np.float64)
-    if weights.shape != (n_labels,) or not np.all(np.isfinite(weights)) or np.any(weights <= 0):
-        raise ParameterError(f"class weights must be {n_labels} finite numbers > 0, one per label; got {weights}")
-    return -np.log(weights)
+        return np.where(labels >= 0, 1.0, 0.0)
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if weights.shape != labels.shape or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise InputError(
+            f"position weights must be {len(labels)} finite numbers >= 0, one per position; got shape "
+            f"{weights.shape}" + (f" with a smallest value of {weights.min()}" if weights.size else "")
+        )
+    return np.where(labels >= 0, weights, 0.0)

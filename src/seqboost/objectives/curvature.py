@@ -49,14 +49,9 @@ from numpy.typing import NDArray
 from seqboost._jit import jit
 from seqboost.chain import ContextSpace
 
-__all__ = ["COUNT", "MIXING", "NEWTON", "cell_bound", "count_cells", "count_table", "mixing_sums"]
+__all__ = ["COUNT", "MIXING", "NEWTON", "count_cells", "count_table", "mean_caution", "mixing_sums"]
 
 COUNT, NEWTON, MIXING = 0, 1, 2
-
-
-def cell_bound(n_slots: int) -> float:
-    """Bound Σ_c p_c (1 − p_c) over n_slots probabilities whose sum is at most 1."""
-    return 0.25 if n_slots == 1 else 1.0 - 1.0 / n_slots
 
 
 def count_cells(
@@ -81,6 +76,13 @@ def count_table(
     return np.tile(per_type[space.extended_types(), None], space.n_labels)
 
 
+def mean_caution(hessian: NDArray[np.float32], reach: NDArray[np.float32]) -> float:
+    """Return Σ_t H_t / Σ_t H_t/(2γ_t), with H_t = Σ_{c,k} h_t(c,k) ≈ 2γ_t Σ_{c,k} w·p(1 − p), γ = 1 + R + L."""
+    of_rows = hessian.sum(axis=0, dtype=np.float64) @ np.ones(hessian.shape[2])
+    newton = float(np.sum(of_rows / (2.0 * (1.0 + reach[0] + reach[1]))))
+    return float(of_rows.sum()) / newton if newton > 0 else 1.0
+
+
 def mixing_sums(
     offsets: NDArray[np.int64],
     first: int,
@@ -91,6 +93,7 @@ def mixing_sums(
     tau_backward: NDArray[np.float32],
     right: NDArray[np.float32],
     left: NDArray[np.float32],
+    weights: NDArray[np.float64] | None = None,
 ) -> None:
     """Fill R_t and L_t of the module's formulas for a range of sequences.
 
@@ -108,31 +111,34 @@ def mixing_sums(
         Contraction of P(y_t | c_t, X) and of P(y_{t-m} | y_{t-m+1} .. y_t, X).
     right, left : ndarray of float32, shape (N,)
         OUT: R_t and L_t.
+    weights : ndarray of float64, shape (N,), optional
+        What the term of each position s counts in the sums of the others; 1 if not given.
     """
-    if order == 1:
+    if order == 1 and weights is None:
         _mixing_sums_of_pairs(offsets, first, last, joint, tau_forward, tau_backward, right, left)
-    else:
-        _mixing_sums(offsets, first, last, order, joint, tau_forward, tau_backward, right, left)
+        return
+    weights = np.empty(0) if weights is None else weights
+    _mixing_sums(offsets, (first, last, order, joint), tau_forward, tau_backward, weights, right, left)
 
 
 @jit
 def _mixing_sums(
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    first: int,
-    last: int,
-    order: int,
-    joint: bool,
+    setting: tuple[int, int, int, bool],  # first, last (sequences); order, joint
     tau_forward: NDArray[np.float32],  # IN (N,)
     tau_backward: NDArray[np.float32],  # IN (N,)
+    weights: NDArray[np.float64],  # IN (N,), or (0,) for weights of 1
     right: NDArray[np.float32],  # OUT (N,)
     left: NDArray[np.float32],  # OUT (N,)
 ) -> None:
+    first, last, order, joint = setting
+    weighted = weights.size > 0
     for sequence in range(first, last):
         start, stop = offsets[sequence], offsets[sequence + 1]
         for t in range(stop - 1, start - 1, -1):
             near, meet = 0.0, 1.0
             for u in range(t + 1, min(t + order, stop - 1) + 1):
-                near += 1.0 if joint else float(tau_forward[u])
+                near += (1.0 if joint else float(tau_forward[u])) * (weights[u] if weighted else 1.0)
                 meet *= 1.0 - float(tau_forward[u])
             right[t] = near
             if order > 0 and t + order < stop:
@@ -142,7 +148,7 @@ def _mixing_sums(
             for u in range(max(start, t - order), t):
                 # τ'_u is tau_backward[u + m]; at the last positions, where fewer than m labels follow, 1 is safe.
                 tau_u = 1.0 if u + order >= stop else float(tau_backward[u + order])
-                near += 1.0 if joint else tau_u
+                near += (1.0 if joint else tau_u) * (weights[u] if weighted else 1.0)
                 # Joint: τ'_{u-m} is tau_backward[u], which is 0 where position u - m does not exist.
                 meet *= 1.0 - (float(tau_backward[u]) if joint else tau_u)
             left[t] = near

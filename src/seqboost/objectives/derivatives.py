@@ -25,13 +25,12 @@ class Derivatives:
     table_gradient, table_hessian : ndarray of float64, shape (E, K), or None
         The same for the transition table of a factored model.
     log_likelihood : ndarray of float64, shape (n_sequences,)
-        Unweighted log P(observed labels | X) of each sequence; of the pseudo-likelihood Σ_t log P(y_t | the others, X).
+        log P(observed labels | X) of each sequence, without its weight; of the pseudo-likelihood Σ_t log P(y_t | the
+        others, X), with position weights v Σ_t v_t log P(y_t | X).
     n_correct : ndarray of int64, shape (n_sequences,)
         Observed positions at which the most probable label (posterior) is the observed one.
     n_observed : ndarray of int64, shape (n_sequences,)
         Observed positions; of the pseudo-likelihood those that it scores.
-    gradient_bound, hessian_bound : float
-        Upper bounds of the largest Σ_c |.| over labels and positions, for fixed-point sums.
     caution : float
         How many times the curvature "mixing" exceeds p(1 − p), on average over what is fitted; 1 for the others.
     """
@@ -43,6 +42,4 @@ class Derivatives:
     log_likelihood: NDArray[np.float64]
     n_correct: NDArray[np.int64]
     n_observed: NDArray[np.int64]
-    gradient_bound: float
-    hessian_bound: float
     caution: float

@@ -1,9 +1,9 @@
 """The conditional log-likelihood of the observed labels, and its derivatives by the scores.
 
-    L = Σ_sequences w · log P(observed labels | X)          P of the chain with scores F_t(c,k) − log v_k
+    L = Σ_sequences w · log P(observed labels | X)
 
 Letters: N positions of all sequences laid end to end, K labels, order m, C context slots (1 for factored models), E
-extended contexts, w weights of sequences, v weights of classes.
+extended contexts, w weights of sequences.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from seqboost.chain import (
     sequence_chunks,
 )
 from seqboost.exceptions import ParameterError
-from seqboost.objectives import checks
 from seqboost.objectives.cells import add_observed, subtract_expected
 from seqboost.objectives.chains import ChainObjective
-from seqboost.objectives.curvature import COUNT, MIXING, NEWTON, cell_bound, count_cells, count_table, mixing_sums
+from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table, mean_caution, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.partial import ClampedSequences
@@ -49,8 +48,6 @@ class Likelihood(ChainObjective):
         Whether scores depend on the context (K, N, K**m) or not (K, N, 1), with a table to learn.
     sequence_weights : ndarray of float64, shape (n_sequences,), optional
         0 for held-out sequences: they get a log-likelihood and correct labels, but no gradient.
-    class_weights : ndarray of float64, shape (K,), optional
-        v_k > 0, see Notes.
     curvature : {"mixing", "newton", "count"}, default="mixing"
         What stands for the second derivative: a bound that makes steps safe, p(1 − p), or the number of examples.
     end : ndarray of float64, shape (K,), optional
@@ -65,20 +62,10 @@ class Likelihood(ChainObjective):
     n_observed : ndarray of int64, shape (n_sequences,)
         Observed positions of each sequence.
 
-    Notes
-    -----
-    **Class weights are logit adjustments** (Menon et al. 2021): training uses the scores F_t(c,k) − log v_k, prediction
-    uses F. So the model that fits the training labels best predicts label k with odds multiplied by v_k, and the
-    gradient stays that of a likelihood, which weights of positions inside a chain could not offer. For sequences of
-    length 1 the optimum is that of the log-likelihood with example weights v_y. Log-likelihoods and correct labels
-    reported here are those of the training scores, F − log v.
-
     References
     ----------
     Dietterich, T. G., Hao, G. and Ashenfelter, A. (2008). Gradient tree boosting for training conditional random
     fields. JMLR 9. (The gradient.)
-
-    Menon, A. K. et al. (2021). Long-tail learning via logit adjustment. ICLR. (Class weights.)
 
     Chen, T., Singh, S., Taskar, B. and Guestrin, C. (2015). Efficient second-order gradient boosting for conditional
     random fields. AISTATS. (Curvature "mixing".)
@@ -146,7 +133,6 @@ class Likelihood(ChainObjective):
         tasks = [(potentials, chunk, first, last) for chunk, (first, last) in enumerate(self._chunks)]
         run_tasks(self._differentiate, tasks, n_threads)
         table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
-        gradient_bound, hessian_bound = self._bounds()
         return Derivatives(
             gradient=self._gradient,
             hessian=self._hessian,
@@ -155,8 +141,6 @@ class Likelihood(ChainObjective):
             log_likelihood=self._finish_log_likelihood(table),
             n_correct=self._n_correct.copy(),
             n_observed=self.n_observed,
-            gradient_bound=gradient_bound,
-            hessian_bound=hessian_bound,
             caution=self._caution(),
         )
 
@@ -173,7 +157,7 @@ class Likelihood(ChainObjective):
     def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials:
         if scores.shape != self._gradient.shape:
             raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
-        return Potentials(scores, table + self._offset, self._offsets, self._space.order, self._end)
+        return Potentials(scores, table, self._offsets, self._space.order, self._end)
 
     def _differentiate(self, potentials: Potentials, chunk: int, first: int, last: int) -> None:
         """Fill the rows of one chunk of sequences: forward-backward, then cell by cell."""
@@ -247,25 +231,7 @@ class Likelihood(ChainObjective):
         return found
 
     def _caution(self) -> float:
-        """Return Σ_t H_t / Σ_t H_t/(2γ_t), with H_t = Σ_{c,k} h_t(c,k) ≈ 2γ_t Σ_{c,k} w·p(1 − p)."""
+        """Return how many times the curvature exceeds p(1 − p), on average."""
         if self._curvature != MIXING or not self._reach.size:
             return 1.0
-        of_rows = self._hessian.sum(axis=0, dtype=np.float64) @ np.ones(self._n_slots)
-        newton = float(np.sum(of_rows / (2.0 * (1.0 + self._reach[0] + self._reach[1]))))
-        return float(of_rows.sum()) / newton if newton > 0 else 1.0
-
-    def _bounds(self) -> tuple[float, float]:
-        """Bound Σ_c |Δ| and Σ_c hessian over labels and positions.
-
-        Σ_c |P(c,k) − P'(c,k)| <= P(k) + P'(k) <= 2, or 1 with one slot.
-        """
-        largest = float(self._weights.max(initial=0.0))
-        gradient_bound = (2.0 if self._n_slots > 1 else 1.0) * largest
-        if self._curvature == COUNT:
-            hessian_bound = self._n_slots * largest
-        elif self._curvature == NEWTON:
-            hessian_bound = cell_bound(self._n_slots) * largest
-        else:
-            gamma = 1.0 + self._reach[0] + self._reach[1]
-            hessian_bound = 2.0 * cell_bound(self._n_slots) * float((gamma * self._row_weights).max(initial=0.0))
-        return gradient_bound * checks.ROUNDING, hessian_bound * checks.ROUNDING
+        return mean_caution(self._hessian, self._reach)

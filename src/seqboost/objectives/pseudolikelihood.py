@@ -1,6 +1,6 @@
 """The pseudo-log-likelihood of the observed labels, and its derivatives by the scores: no forward-backward.
 
-    PL = Σ_sequences w · Σ_t log P(y_t | all other labels, X)       P of the chain with scores F_t(c,k) − log v_k
+    PL = Σ_sequences w · Σ_t log P(y_t | all other labels, X)
 
 Letters as in ``likelihood``; S_t(j) is the local score of label j at t (``blankets``), and
 p_t(j) = exp S_t(j) / Σ_i exp S_t(i) the law of y_t given the other labels. Of the N·C·K cells F_s(c,k) only few have a
@@ -41,11 +41,10 @@ from numpy.typing import NDArray
 from seqboost._jit import run_tasks
 from seqboost.chain import Potentials, sequence_chunks
 from seqboost.exceptions import ParameterError
-from seqboost.objectives import checks
 from seqboost.objectives.blankets import find_blankets
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.conditionals import VALUES, Found, Sums, Targets, differentiate, fill_observed, nothing_found
-from seqboost.objectives.curvature import COUNT, MIXING, cell_bound, count_cells, count_table
+from seqboost.objectives.curvature import COUNT, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.paths import observed_contexts, score_cells
@@ -63,7 +62,7 @@ class PseudoLikelihood(ChainObjective):
 
     Parameters
     ----------
-    labels, offsets, n_labels, order, joint, sequence_weights, class_weights, end, classes
+    labels, offsets, n_labels, order, joint, sequence_weights, end, classes
         As in :class:`~seqboost.objectives.Likelihood`; for unobserved labels see Notes.
     curvature : {"mixing", "newton", "count"}, default="mixing"
         What stands for the second derivative: its absolute row sums, which make steps safe, its diagonal, or the number
@@ -151,7 +150,6 @@ class PseudoLikelihood(ChainObjective):
         """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         sums = self._run(scores, table, self._found, self._curvature, n_threads)
         table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
-        gradient_bound, hessian_bound = self._bounds()
         return Derivatives(
             gradient=self._gradient,
             hessian=self._hessian,
@@ -160,8 +158,6 @@ class PseudoLikelihood(ChainObjective):
             log_likelihood=sums.log_prob,
             n_correct=sums.n_correct,
             n_observed=self.n_observed,
-            gradient_bound=gradient_bound,
-            hessian_bound=hessian_bound,
             caution=1.0,
         )
 
@@ -177,7 +173,7 @@ class PseudoLikelihood(ChainObjective):
         """Work through all chunks; complain if labels are impossible."""
         if scores.shape != self._gradient.shape:
             raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
-        potentials = Potentials(scores, table + self._offset, self._offsets, self._space.order, self._end)
+        potentials = Potentials(scores, table, self._offsets, self._space.order, self._end)
         tables = np.concatenate([potentials.table.reshape(-1), potentials.table.T.reshape(-1)])
         n_sequences = len(self._offsets) - 1
         sums = Sums(np.empty(n_sequences), np.empty(n_sequences, dtype=np.int64))
@@ -214,21 +210,3 @@ class PseudoLikelihood(ChainObjective):
         straight, turned = sums.sum(axis=0).reshape(2, -1)
         folded: NDArray[np.float64] = straight.reshape(shape) + turned.reshape(shape[::-1]).T
         return folded
-
-    def _bounds(self) -> tuple[float, float]:
-        """Bound Σ_c |Δ| and Σ_c hessian over labels and positions.
-
-        A label other than y_s has one cell at row s, (c_s, k), of the law of s: |Δ| <= 1, p(1 − p) <= 1/4. Label y_s
-        has that much from the law of s, and from each of the m laws before it no more than
-
-            Σ_j |I(j = y_t) − p_t(j)| = 2 (1 − p_t(y_t)) <= 2,          Σ_j p_t(j) (1 − p_t(j)) <= 1 − 1/K
-        """
-        largest = float(self._weights.max(initial=0.0))
-        lags = len(self._blankets.score_steps) - 1
-        gradient_bound = (1.0 + 2.0 * lags) * largest
-        if self._curvature == COUNT:
-            hessian_bound = self._n_slots * largest
-        else:
-            hessian_bound = (cell_bound(1) + lags * cell_bound(self._space.n_labels)) * largest
-            hessian_bound *= 2.0 * (lags + 1) if self._curvature == MIXING else 1.0
-        return gradient_bound * checks.ROUNDING, hessian_bound * checks.ROUNDING

@@ -22,6 +22,8 @@ __all__ = [
     "log_likelihood",
     "mixing_sums",
     "pair_marginals",
+    "position_gradient",
+    "position_log_likelihood",
     "pseudo_gradient",
     "pseudo_hessian",
     "pseudo_log_likelihood",
@@ -111,6 +113,45 @@ def gradient(
     clamped = np.exp(clamped_score - _log_sum(clamped_score))
     p_free = pair_marginals(paths, free, n_labels, order)
     return pair_marginals(paths, clamped, n_labels, order) - p_free, p_free
+
+
+def position_log_likelihood(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],  # IN (T,) -1 = unobserved
+    weights: NDArray[np.float64],  # IN (T,) v_t
+    order: int,
+    end: NDArray[np.float64] | None = None,
+) -> float:
+    """Return Σ_t v_t log P(y_t | X) over the observed labels."""
+    return sum(
+        float(weights[t]) * log_likelihood(scores, table, _only(labels, t), order, end) for t in _observed(labels)
+    )
+
+
+def position_gradient(
+    scores: NDArray[np.float32],
+    table: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    order: int,
+    end: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Return Σ_t v_t (P(c_s = c, y_s = k | X, y_t) − P(c_s = c, y_s = k | X)), (K, T, C)."""
+    n_labels, n_positions, _ = scores.shape
+    total = np.zeros((n_labels, n_positions, n_labels**order))
+    for t in _observed(labels):
+        total += weights[t] * gradient(scores, table, _only(labels, t), order, end)[0]
+    return total
+
+
+def _observed(labels: NDArray[np.int32]) -> list[int]:
+    return [t for t, label in enumerate(labels) if label >= 0]
+
+
+def _only(labels: NDArray[np.int32], t: int) -> NDArray[np.int32]:
+    """Hide all labels but that of position t."""
+    return np.where(np.arange(len(labels)) == t, labels, -1).astype(np.int32)
 
 
 def exact_hessian(
@@ -294,9 +335,10 @@ def local_log_likelihood(
     scores: NDArray[np.float32],
     table: NDArray[np.float64],
     labels: NDArray[np.int32],  # IN (T,) -1 = unobserved
+    weights: NDArray[np.float64],  # IN (T,) v_t
     order: int,
 ) -> float:
-    """Give Σ_t log P(y_t | c_t) of a chain normalised at each position, but for those with an unobserved lag."""
+    """Return Σ_t v_t log P(y_t | c_t) of a chain normalised at each position, but for those with an unobserved lag."""
     n_labels, n_positions, n_slots = scores.shape
     path, total = tuple(int(label) for label in labels), 0.0
     for t in range(n_positions):
@@ -305,5 +347,5 @@ def local_log_likelihood(
         slot = slot_of(path, t, n_labels, order) if n_slots > 1 else 0
         row = table[extended_of(path, t, n_labels, order)]
         local = np.array([row[k] + (float(scores[k, t, slot]) if row[k] > -np.inf else 0.0) for k in range(n_labels)])
-        total += local[path[t]] - _log_sum(local)
+        total += float(weights[t]) * (local[path[t]] - _log_sum(local))
     return float(total)

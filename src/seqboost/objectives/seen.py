@@ -55,7 +55,7 @@ class SeenLikelihood(Likelihood):
         Where each sequence starts.
     contexts : SeenContexts
         States and arcs of the chain.
-    sequence_weights, class_weights, curvature, end, classes
+    sequence_weights, curvature, end, classes
         As of :class:`Likelihood`.
 
     Examples
@@ -77,7 +77,6 @@ class SeenLikelihood(Likelihood):
         contexts: SeenContexts,
         *,
         sequence_weights: NDArray[np.float64] | None = None,
-        class_weights: NDArray[np.float64] | None = None,
         curvature: str = "mixing",
         end: NDArray[np.float64] | None = None,
         classes: Sequence[object] | None = None,
@@ -86,7 +85,7 @@ class SeenLikelihood(Likelihood):
         # To the base class this is a chain without a table (order 0); arcs take its place here.
         super().__init__(
             labels, offsets, n_labels=contexts.n_labels, order=0, joint=False, sequence_weights=sequence_weights,
-            class_weights=class_weights, curvature=curvature, end=end, classes=classes,
+            curvature=curvature, end=end, classes=classes,
         )  # fmt: skip
         self._refuse_unobserved()
         self.has_table = True
@@ -122,9 +121,7 @@ class SeenLikelihood(Likelihood):
     def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> SeenPotentials:  # type: ignore[override]
         if scores.shape != self._gradient.shape:
             raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
-        shifted = table.copy()
-        shifted[: self._contexts.n_labels] += self._offset  # every score holds that of its label at ε
-        return SeenPotentials(scores, shifted, self._offsets, self._contexts, self._end)
+        return SeenPotentials(scores, table, self._offsets, self._contexts, self._end)
 
     def _differentiate(self, potentials: SeenPotentials, chunk: int, first: int, last: int) -> None:  # type: ignore[override]
         """Fill the rows of one chunk of sequences: forward-backward, then cell by cell."""
