@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from seqboost.objectives import Derivatives, Likelihood, LocalLikelihood, PositionLikelihood
+from seqboost.objectives import Derivatives, Likelihood, PositionLikelihood
 
 SHAPES = [(order, joint) for order in range(4) for joint in ((True,) if order == 0 else (True, False))]
 
@@ -44,7 +44,7 @@ class Case:
             "sequence_weights": self.weights,
             "end": self.end,
         }
-        if kind in (PositionLikelihood, LocalLikelihood):
+        if kind is PositionLikelihood:
             settings["position_weights"] = self.position_weights
         return kind(self.labels, self.offsets, **(settings | changes))
 

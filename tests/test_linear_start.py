@@ -20,7 +20,6 @@ def task_of(batch, labels, n_training=None, *, n_labels=3, order=1, window=0, ta
         "weights": np.ones(n_sequences),
         "table": np.zeros((space.n_extended, n_labels)) if table is None else table,
         "end": np.zeros(n_labels),
-        "class_weights": None,
     } | change
     return LinearTask(
         columns,
@@ -42,7 +41,7 @@ def test_gradient_by_finite_differences(order, all_from):
     space = ContextSpace(3, order)
     task = task_of(
         batch, labels, 4, order=order, window=1, table=rng.normal(size=(space.n_extended, 3)),
-        weights=np.array([1.0, 2.0, 0.5, 1.0, 1.0]), class_weights=np.array([1.0, 3.0, 0.5]),
+        weights=np.array([1.0, 2.0, 0.5, 1.0, 1.0]),
     )  # fmt: skip
     problem = LinearProblem(task, all_from)
     problem.penalty = 0.3

@@ -10,7 +10,7 @@ from objectives_cases import SHAPES, make_case
 
 from seqboost.chain import ContextSpace, transition_table
 from seqboost.exceptions import InputError, ParameterError
-from seqboost.objectives import LocalLikelihood, PositionLikelihood, reference
+from seqboost.objectives import Likelihood, LocalLikelihood, reference
 
 CURVATURES = ["count", "newton", "mixing"]
 
@@ -18,9 +18,7 @@ CURVATURES = ["count", "newton", "mixing"]
 def total(case, scores, table):
     """Give the weighted log-likelihood by the slow twin."""
     values = [
-        reference.local_log_likelihood(
-            scores[:, rows], table, case.labels[rows], case.position_weights[rows], case.order
-        )
+        reference.local_log_likelihood(scores[:, rows], table, case.labels[rows], case.order)
         for rows in case.sequences
     ]
     return float(case.weights @ np.array(values))
@@ -67,12 +65,12 @@ def test_curvatures_and_bounds(order, joint, curvature):
     found = case.objective(LocalLikelihood, curvature=curvature).derivatives(case.scores, case.table)
     touched = newton.hessian > 0
     if curvature == "count":
-        weights = (np.repeat(case.weights, np.diff(case.offsets)) * case.position_weights)[None, :, None]
+        weights = np.repeat(case.weights, np.diff(case.offsets))[None, :, None]
         np.testing.assert_allclose(found.hessian, np.where(touched, weights, 0), rtol=1e-6)
     else:
         factor = 2 if curvature == "mixing" else 1
         np.testing.assert_allclose(found.hessian, factor * newton.hessian, rtol=1e-6)
-    assert np.abs(found.gradient).sum(axis=2).max() <= case.weights.max() * case.position_weights.max() * 1.0001
+    assert np.abs(found.gradient).sum(axis=2).max() <= case.weights.max() * 1.0001
     np.testing.assert_allclose(found.gradient.sum(axis=0), 0, atol=1e-6)
 
 
@@ -91,10 +89,10 @@ def test_steps_of_the_curvature_mixing_climb(order, joint, scale):
         scores = scores + np.where(found.hessian > 0, found.gradient / np.maximum(found.hessian, 1e-6), 0).clip(-2, 2)
 
 
-def test_order_0_is_that_of_the_posteriors():
+def test_order_0_is_the_likelihood():
     case = make_case(0, True, weighted=True)
     ours = case.objective(LocalLikelihood, curvature="newton").derivatives(case.scores, case.table)
-    theirs = case.objective(PositionLikelihood, curvature="newton").derivatives(case.scores, case.table)
+    theirs = case.objective(Likelihood, curvature="newton").derivatives(case.scores, case.table)
     np.testing.assert_allclose(ours.gradient, theirs.gradient, atol=1e-6)
     np.testing.assert_allclose(ours.hessian, theirs.hessian, atol=1e-6)
     np.testing.assert_allclose(ours.log_likelihood, theirs.log_likelihood, atol=1e-6)

@@ -163,12 +163,13 @@ def test_forbidden_transitions_are_kept():
         seen(transitions=allowed).fit(X, y)
 
 
-def test_validation_goes_along_and_class_weights_are_refused():
+def test_validation_and_class_weights_go_along():
     X, y = chains(n=40)
-    model = seen(early_stopping=True, max_iter=8).fit(X, y)
+    model = seen(early_stopping=True, class_weight="balanced", max_iter=8).fit(X, y)
     assert len(model.history_["validation_score"]) >= 2
-    with pytest.raises(ParameterError, match="class_weight weights .* contexts='seen' does not compute in training"):
-        seen(class_weight="balanced").fit(X, y)
+    rare = seen(class_weight={"a": 50.0, "b": 1.0, "c": 1.0}).fit(X, y).predict_proba(X)
+    plain = seen().fit(X, y).predict_proba(X)
+    assert np.concatenate(rare)[:, 0].mean() > np.concatenate(plain)[:, 0].mean() + 0.1
 
 
 def test_order_0_has_no_contexts():
@@ -210,7 +211,7 @@ def test_errors():
     with pytest.raises(ParameterError, match="contexts='seen' needs factored potentials"):
         seen(potentials="joint").fit(X, y)
     for parameters in ({"objective": "pseudo_likelihood"}, {"pseudo_likelihood_rounds": 3}):
-        with pytest.raises(ParameterError, match="contexts='seen' has no pseudo-likelihood"):
+        with pytest.raises(ParameterError, match="contexts='seen' needs objective='likelihood'"):
             seen(**parameters).fit(X, y)
     with pytest.raises(ParameterError, match="contexts='seen' starts from the labels alone, but init='linear'"):
         seen(init="linear").fit(X, y)

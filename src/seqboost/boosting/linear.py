@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from seqboost.features import LinearColumns, LinearGradient, LinearRows, LinearWeights
-from seqboost.objectives import Likelihood, Objective, PositionLikelihood
+from seqboost.objectives import Likelihood
 
 __all__ = [
     "MIN_SEQUENCES",
@@ -80,8 +80,6 @@ class LinearTask:
         Markov order.
     end : ndarray of float64, shape (K,)
         As in `Likelihood`.
-    class_weights : ndarray of float64, shape (K,), or None
-        Weights of the terms of single positions, as in `PositionLikelihood`; None: the likelihood of whole sequences.
     n_threads : int
         The answer does not depend on it.
     """
@@ -94,7 +92,6 @@ class LinearTask:
     table: NDArray[np.float64]
     order: int
     end: NDArray[np.float64]
-    class_weights: NDArray[np.float64] | None
     n_threads: int = 1
 
     @property
@@ -143,16 +140,10 @@ class LinearProblem:
         start, label = self._gradient.label_pairs(task.labels, n_labels, all_labels_from)
         self._weights = LinearWeights(task.columns, n_labels, start, label, np.zeros(len(label), dtype=np.float32))
         self._is_training = np.arange(len(task.weights)) < task.n_training
-        settings: dict[str, Any] = {
-            "n_labels": n_labels, "order": task.order, "joint": False, "curvature": "newton", "end": task.end,
-            "sequence_weights": np.where(self._is_training, task.weights, 0.0),
-        }  # fmt: skip
-        self._objective: Objective = Likelihood(task.labels, task.rows.offsets, **settings)
-        if task.class_weights is not None:
-            position_weights = task.class_weights[task.labels]
-            self._objective = PositionLikelihood(
-                task.labels, task.rows.offsets, position_weights=position_weights, **settings
-            )
+        self._objective = Likelihood(
+            task.labels, task.rows.offsets, n_labels=n_labels, order=task.order, joint=False,
+            sequence_weights=np.where(self._is_training, task.weights, 0.0), curvature="newton", end=task.end,
+        )  # fmt: skip
         self.penalty = 0.0
         self.validation_score = -np.inf
         self._last = np.empty(0)

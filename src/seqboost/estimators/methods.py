@@ -4,6 +4,7 @@
 in the literature              parameter                               module
 =============================  ======================================  ===============================================
 pseudo-likelihood start        ``pseudo_likelihood_rounds``            ``objectives/pseudolikelihood.py``
+posteriors of single labels    ``objective="position_likelihood"``     ``objectives/positionlikelihood.py``
 step 1, line search            ``step``                                ``boosting/steps.py``
 conjugate directions           ``direction="conjugate"``               ``boosting/directions.py``
 stratified sampling, "1p/3n"   ``sampling``                            ``boosting/sampling.py``
@@ -35,8 +36,9 @@ from seqboost.boosting import (
     Uniform,
 )
 from seqboost.estimators.parameters import Rule, real
+from seqboost.estimators.prediction import WEIGHTED_VITERBI
 from seqboost.exceptions import ParameterError
-from seqboost.objectives import Likelihood, LocalLikelihood, PseudoLikelihood
+from seqboost.objectives import Likelihood, LocalLikelihood, PositionLikelihood, PseudoLikelihood
 
 __all__ = [
     "ObjectiveClass",
@@ -51,7 +53,7 @@ __all__ = [
     "step_of",
 ]
 
-ObjectiveClass = type[Likelihood] | type[LocalLikelihood] | type[PseudoLikelihood]
+ObjectiveClass = type[Likelihood] | type[LocalLikelihood] | type[PositionLikelihood] | type[PseudoLikelihood]
 
 BAG_SHARE = 0.632  # of the positions in a bootstrap sample that are different ones
 
@@ -100,17 +102,15 @@ def check_sampling(sampling: Any, trees: str) -> None:
 
 
 def check_class_weight(parameters: Mapping[str, Any]) -> None:
-    """Raise ParameterError if class weights meet a way of training without log P(y_t | X)."""
-    if parameters["class_weight"] is None or parameters["objective"] == "local":  # MEMM has terms of positions
-        return
-    for name, without in (
-        ("contexts", "all"), ("objective", "likelihood"), ("pseudo_likelihood_rounds", 0), ("beam", None),
-    ):  # fmt: skip
-        if parameters[name] != without:
+    """Raise ParameterError if class weights would have no effect, or an objective lacks the posteriors it needs."""
+    if parameters["objective"] == "position_likelihood":
+        if parameters["pseudo_likelihood_rounds"] or parameters["beam"] is not None:
             raise ParameterError(
-                f"class_weight weights log P(y_t | X) of single positions, which {name}={parameters[name]!r} does not "
-                f"compute in training; use {name}={without!r}, or class_weight=None"
+                "objective='position_likelihood' needs P(y_t | X) in every round of training; use "
+                "pseudo_likelihood_rounds=0 and beam=None (a beam of prediction can be set after fit)"
             )
+    elif parameters["class_weight"] is not None and parameters["decoding"] == "viterbi":
+        raise ParameterError(WEIGHTED_VITERBI)
 
 
 def check_refit(parameters: Mapping[str, Any]) -> None:
@@ -143,6 +143,7 @@ def step_of(step: str, curvature: str, learning_rate: float) -> Step:
 
 OBJECTIVES: dict[str, ObjectiveClass] = {
     "likelihood": Likelihood,
+    "position_likelihood": PositionLikelihood,
     "pseudo_likelihood": PseudoLikelihood,
     "local": LocalLikelihood,  # of MEMM
 }

@@ -23,6 +23,11 @@ PREDICTION_RULES: dict[str, Rule] = {
     "n_jobs": n_jobs_rule(),
 }
 
+WEIGHTED_VITERBI = (
+    "class_weight changes the probabilities of single labels, but decoding='viterbi' predicts the most probable "
+    "labelling as a whole; use decoding='posterior', or class_weight=None"
+)
+
 
 class SequenceLabeler(Labeler):
     """Base class of estimators that label sequences with a chain of labels.
@@ -33,6 +38,7 @@ class SequenceLabeler(Labeler):
 
     decoding: str
     beam: int | None
+    _class_weights: NDArray[np.float64] | None = None  # (n_labels,) that multiply the odds of labels
 
     _prediction_rules: ClassVar[Mapping[str, Rule]] = PREDICTION_RULES
 
@@ -56,18 +62,29 @@ class SequenceLabeler(Labeler):
     def _posterior(self, potentials: Potentials | SeenPotentials) -> Posterior:
         return posterior(potentials, beam=self._beam, n_threads=self._n_threads)
 
+    def _label_probs(self, potentials: Potentials | SeenPotentials) -> NDArray[np.float32]:
+        """Return v_k P(y_t = k | X) / Σ_j v_j P(y_t = j | X), (N, K), with the class weights v."""
+        prob = self._posterior(potentials).node_marginals()
+        if self._class_weights is None:
+            return prob
+        weighted = prob * self._class_weights
+        return (weighted / weighted.sum(axis=1, keepdims=True)).astype(np.float32)
+
     def _marginals(self, batch: SequenceBatch) -> NDArray[np.float32]:
-        return self._posterior(self._scored(batch)).node_marginals()
+        return self._label_probs(self._scored(batch))
 
     def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
         potentials, n_threads = self._scored(batch), self._n_threads
         if self.decoding == "viterbi":
+            if self._class_weights is not None:
+                raise ParameterError(WEIGHTED_VITERBI)
             return viterbi(potentials, beam=self._beam, n_threads=n_threads).labels
-        found = self._posterior(potentials)
+        prob = self._label_probs(potentials)
         # Of the allowed labellings, the one with the most correct labels to be expected.
-        nodes = np.ascontiguousarray(found.node_marginals().T[:, :, None])
-        constrained = self._constraint(nodes, potentials)
-        return found.decode() if constrained is None else viterbi(constrained, n_threads=n_threads).labels
+        constrained = self._constraint(np.ascontiguousarray(prob.T[:, :, None]), potentials)
+        if constrained is not None:
+            return viterbi(constrained, n_threads=n_threads).labels
+        return np.argmax(prob, axis=1).astype(np.int32)
 
     def predict_marginals(self, X: Any) -> Any:
         """Return P(y_{t−1}, …, y_{t−m}, y_t | X): probabilities of contexts and labels together.

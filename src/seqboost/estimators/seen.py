@@ -41,8 +41,7 @@ def check_contexts(parameters: Any) -> None:
         )
     if parameters["objective"] != "likelihood" or parameters["pseudo_likelihood_rounds"]:
         raise ParameterError(
-            "contexts='seen' has no pseudo-likelihood; use objective='likelihood' and pseudo_likelihood_rounds=0, or "
-            "contexts='all'"
+            "contexts='seen' needs objective='likelihood' and pseudo_likelihood_rounds=0; use these, or contexts='all'"
         )
     if parameters["init"] == "linear":
         raise ParameterError(

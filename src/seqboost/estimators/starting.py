@@ -61,10 +61,8 @@ def labels_alone(
     table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
     forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, data.labels, data.offsets)
     table += forbidden
-    if settings.class_weights is None:
+    if settings.class_weights is None or settings["objective"] != "position_likelihood":
         return table, end
-    if settings["objective"] == "local":  # normalised at each position: odds of labels are multiplied by their weights
-        return table + np.log(settings.class_weights), end
     chain = Potentials(np.zeros((space.n_labels, len(labels), 1), dtype=np.float32), table, offsets, space.order, end)
     return with_weights(chain, settings.class_weights, settings.n_threads), end
 
@@ -132,7 +130,7 @@ def linear_task(
     table, end = chain
     return LinearTask(
         columns, rows, data.labels, data.weights, len(data.training.weights), table, settings["order"], end,
-        settings.class_weights, settings.n_threads,
+        settings.n_threads,
     )  # fmt: skip
 
 

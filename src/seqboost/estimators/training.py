@@ -38,7 +38,6 @@ from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import (
     BeamLikelihood,
     Likelihood,
-    LocalLikelihood,
     Objective,
     PositionLikelihood,
     PseudoLikelihood,
@@ -128,10 +127,9 @@ class _Chain:
         if self.contexts is not None:
             return SeenLikelihood(data.labels, data.offsets, self.contexts, **common)
         common |= {"n_labels": self.space.n_labels, "order": self.space.order, "joint": self.joint}
-        if settings.class_weights is not None:
-            weighted = LocalLikelihood if kind is LocalLikelihood else PositionLikelihood
-            position_weights = settings.class_weights[data.labels]
-            return weighted(data.labels, data.offsets, position_weights=position_weights, **common)
+        if kind is PositionLikelihood:
+            weights = None if settings.class_weights is None else settings.class_weights[data.labels]
+            return PositionLikelihood(data.labels, data.offsets, position_weights=weights, **common)
         beam = settings["beam"]
         if kind is Likelihood and beam is not None and beam < self.space.n_contexts:
             return BeamLikelihood(data.labels, data.offsets, beam=beam, **common)

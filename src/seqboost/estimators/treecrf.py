@@ -81,7 +81,7 @@ RULES = {
     "init": one_of("auto", "labels", "linear"),
     "trees": one_of("auto", "per_label", "shared"),
     "curvature": one_of("mixing", "newton", "count"),
-    "objective": one_of("likelihood", "pseudo_likelihood"),
+    "objective": one_of("likelihood", "position_likelihood", "pseudo_likelihood"),
     "pseudo_likelihood_rounds": integer(0),
     "step": one_of("auto", "safe", "fixed", "line_search"),
     "direction": one_of("gradient", "conjugate"),
@@ -187,9 +187,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     curvature : {"mixing", "newton", "count"}, default="mixing"
         H in the value of a leaf: a bound under which the log-likelihood never falls, p(1 − p), or the number of
         examples (as in the papers).
-    objective : {"likelihood", "pseudo_likelihood"}, default="likelihood"
-        What is climbed: log P(Y | X), or Σ_t log P(y_t | the other labels, X), which needs no forward–backward pass and
-        trusts the neighbours' labels too much. Scores of the history are those of the objective.
+    objective : {"likelihood", "position_likelihood", "pseudo_likelihood"}, default="likelihood"
+        What is maximised: log P(Y | X); Σ_t v(y_t) log P(y_t | X), with the class weights v in the terms; or Σ_t log
+        P(y_t | the other labels, X), which needs no forward–backward pass and trusts the neighbours' labels too much.
+        Scores of the history are those of the objective.
     pseudo_likelihood_rounds : int, default=0
         Climb the pseudo-likelihood in the first so many rounds; early stopping begins after them.
     step : {"auto", "safe", "fixed", "line_search"}, default="auto"
@@ -226,11 +227,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     tol : float, default=1e-6
         What counts as improvement, in log-likelihood per position.
     class_weight : None, "balanced" or dict, default=None
-        Weights v of labels in training: a dict, or "balanced" for n / (n_labels · n_k), where n_k of the n observed
-        labels are k. Training then maximises Σ_t v(y_t) log P(y_t | X) instead of log P(Y | X), so that a label of
-        weight 5 counts as five in what ``predict`` and ``predict_proba`` say of single positions, as in other
-        classifiers. Raise it to find more of a rare label (recall) at the price of false alarms (precision). Not with
-        ``contexts="seen"``, ``beam`` or the pseudo-likelihood.
+        Weights v of labels: a dict, or "balanced" for n / (n_labels · n_k), where n_k of the n observed labels are k.
+        ``predict`` and ``predict_proba`` then use v_k P(y_t = k | X) / Σ_j v_j P(y_t = j | X), the probabilities that
+        minimise the log-loss Σ_t v(y_t) of single labels. Raise the weight of a rare label to find more of it (recall)
+        at the price of false alarms (precision). Probabilities of whole labellings (``log_prob``, ``predict_kbest``)
+        and of contexts (``predict_marginals``) stay as they are; not with ``decoding="viterbi"``. With
+        ``objective="position_likelihood"`` the weights enter the training instead.
     sequence : str or None, default=None
         Name of the column that tells sequences apart, if X is a table.
     warm_start : bool, default=False
@@ -447,10 +449,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 check_still_held_out(self._trained.refitted)
             default = Stopping(self.n_iter_no_change, self.tol) if self.early_stopping is not False else None
             stopping = stopping_rule(callbacks, validation is not None or divisions is not None, default)
-            weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
+            weights_of_classes = None
+            if self.class_weight is not None:
+                weights_of_classes = class_weights(self.class_weight, self.classes_, training.labels)
             settings = Settings(
-                parameters, self.classes_, None if np.all(weights_of_classes == 1) else weights_of_classes,
-                self._n_threads, self._seed, stopping,
+                parameters, self.classes_, weights_of_classes, self._n_threads, self._seed, stopping,
                 [*callbacks, *hooks],
             )  # fmt: skip
             with compile_notice(self.verbose):
@@ -460,6 +463,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                     trained = self._stopped_early(training, divisions, asked, settings, earlier)
             if is_auto(asked["potentials"]):
                 self._lasting["potentials"] = trained.potentials
+            self._class_weights = None
+            if weights_of_classes is not None and self.objective != "position_likelihood":  # else trees hold them
+                self._class_weights = np.maximum(weights_of_classes / weights_of_classes.max(), 1e-300)
             self._set_trained(trained)
             if trained.best_iteration == 0 and self.init_ == "labels":
                 warnings.warn(NO_ROUNDS.format(type(self).__name__), stacklevel=2)
@@ -586,10 +592,13 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             "refitted": trained.refitted,
             "linear_fit": None if trained.linear_fit is None else trained.linear_fit.to_json(),
             "seed": self._seed,
+            "class_weights": None if self._class_weights is None else self._class_weights.tolist(),
         }
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
         self._seed = int(header["seed"])
+        weights = header.get("class_weights")  # models of earlier versions have none
+        self._class_weights = None if weights is None else np.array(weights, dtype=np.float64)
         stored = {name: revived(value) for name, value in header["lasting"].items()}
         older = {**EARLIER, "l2_regularization": self.l2_regularization}
         self._lasting = stored | {name: value for name, value in older.items() if name not in stored}

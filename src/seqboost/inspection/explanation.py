@@ -145,7 +145,7 @@ def explain(model: Any, X: Any, sequence: int = 0, against: Any = None) -> Expla
         raise InputError(f"there is no sequence {sequence}: X has {batch.n_sequences}, numbered from 0")
     batch = batch[[sequence]]
     _, potentials = model._potentials(batch)
-    proba = model._posterior(potentials).node_marginals().astype(np.float64)
+    proba = model._label_probs(potentials).astype(np.float64)
     given = model._codes(batch)
     scorer = _Scorer(model, batch)
     positions = []

@@ -1,29 +1,26 @@
 """The log-likelihood of a chain that is normalised at each position (MEMM), and its derivatives: no forward-backward.
 
-    L = Σ_sequences w · Σ_t v_t log p_t(y_t)          p_t(k) = exp S_t(k) / Σ_j exp S_t(j),   S_t(k) = F_t(c_t, k)
+    L = Σ_sequences w · Σ_t log p_t(y_t)          p_t(k) = exp S_t(k) / Σ_j exp S_t(j),   S_t(k) = F_t(c_t, k)
 
-with the observed context c_t and the weight v_t of the position. Letters as in ``likelihood``. Only the cells (c_t, k)
-of the observed contexts have a part in L, so a position is one example, whatever the number of contexts:
+with the observed context c_t. Letters as in ``likelihood``. Only the cells (c_t, k) of the observed contexts have a
+part in L, so a position is one example, whatever the number of contexts:
 
-    gradient   ∂L/∂F_t(c_t, k) = w v_t (I(y_t = k) − p_t(k))
+    gradient   ∂L/∂F_t(c_t, k) = w (I(y_t = k) − p_t(k))
 
 In a factored model F_t(c,k) = U_t(k) + A(c,k), and A has the gradients of its cells summed over positions.
 
 Curvature
 ---------
-Positions are independent; with u = w v_t, minus the second derivative by two cells of one position is
-u·p(k)(I(j = k) − p(j)), so
+Positions do not see each other; minus the second derivative by two cells of one position is w·p(k)(I(j = k) − p(j)), so
 
-    newton   h = u p(1 − p)            the diagonal
-    mixing   h = u 2p(1 − p)           absolute row sums: p(1 − p) + Σ_{j≠k} p(k) p(j) = 2 p(1 − p)
-    count    h = u                     at all labels of the observed context
+    newton   h = w p(1 − p)            the diagonal
+    mixing   h = w 2p(1 − p)           absolute row sums: p(1 − p) + Σ_{j≠k} p(k) p(j) = 2 p(1 − p)
+    count    h = w                     at all labels of the observed context
 
 As 2|δ_i δ_j H_ij| <= |H_ij| (δ_i² + δ_j²), no step finds more curvature than that of "mixing": G / H climbs.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +28,6 @@ from numpy.typing import NDArray
 from seqboost._jit import jit, run_tasks
 from seqboost.chain import sequence_chunks
 from seqboost.exceptions import ParameterError
-from seqboost.objectives import checks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING
 from seqboost.objectives.derivatives import Derivatives
@@ -53,8 +49,6 @@ class LocalLikelihood(ChainObjective):
     ----------
     labels, offsets, n_labels, order, joint, sequence_weights, curvature, classes
         As in :class:`~seqboost.objectives.Likelihood`.
-    position_weights : ndarray of float64, shape (N,), optional
-        v_t ≥ 0; 1 for every position if not given.
     end : ndarray of float64, shape (K,), optional
         Scores of closing a sequence, which have no place in a model that is normalised as it goes; they only refuse
         labels that end in a forbidden way.
@@ -83,17 +77,6 @@ class LocalLikelihood(ChainObjective):
            [ 0.5,  0. ]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        labels: NDArray[np.int32],
-        offsets: NDArray[np.int64],
-        *,
-        position_weights: NDArray[np.float64] | None = None,
-        **settings: Any,
-    ) -> None:
-        self._terms = checks.position_weights(position_weights, labels)
-        super().__init__(labels, offsets, **settings)
-
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         space, offsets, n_positions = self._space, self._offsets, len(self._labels)
         lengths = np.diff(offsets)
@@ -107,7 +90,7 @@ class LocalLikelihood(ChainObjective):
         before = np.append(0, np.cumsum(scored))
         self.n_observed = np.diff(before[offsets])
         self._weights = np.where(self.n_observed > 0, weights, 0.0)
-        self._row_weights = np.repeat(self._weights, lengths) * self._terms
+        self._row_weights = np.repeat(self._weights, lengths)
         slot, self._extended = observed_contexts(self._labels, offsets, space.n_labels, space.order)
         self._slot = slot if self._n_slots > 1 else np.zeros_like(slot)
         self._chunks = sequence_chunks(offsets)
@@ -133,7 +116,7 @@ class LocalLikelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Return Σ_t v_t log p_t(y_t) of each sequence, without derivatives."""
+        """Give Σ_t log p_t(y_t) of each sequence, unweighted, without derivatives."""
         return self._run(scores, table, VALUES, n_threads)[0]
 
     @property
@@ -160,8 +143,8 @@ class LocalLikelihood(ChainObjective):
         tasks = [
             (
                 (first, last, curvature), scores, table, self._offsets, self._labels, self._is_scored, self._slot,
-                self._extended, self._terms, self._row_weights, np.empty(self._space.n_labels), self._gradient,
-                self._hessian, self._table_gradient[chunk], self._table_hessian[chunk], log_prob, n_correct,
+                self._extended, self._row_weights, np.empty(self._space.n_labels), self._gradient, self._hessian,
+                self._table_gradient[chunk], self._table_hessian[chunk], log_prob, n_correct,
             )
             for chunk, (first, last) in enumerate(self._chunks)
         ]  # fmt: skip
@@ -182,8 +165,7 @@ def local_chunk(
     is_scored: NDArray[np.bool_],  # IN (N,)
     slot: NDArray[np.int32],  # IN (N,) of the observed context; 0 for factored models
     extended: NDArray[np.int32],  # IN (N,) of the observed context
-    terms: NDArray[np.float64],  # IN (N,) v_t
-    row_weights: NDArray[np.float64],  # IN (N,) w v_t
+    row_weights: NDArray[np.float64],  # IN (N,)
     prob: NDArray[np.float64],  # SCRATCH (K,)
     gradient: NDArray[np.float32],  # OUT (K, N, C)
     hessian: NDArray[np.float32],  # OUT (K, N, C)
@@ -216,7 +198,7 @@ def local_chunk(
             norm = 0.0
             for k in range(n_labels):
                 norm += np.exp(prob[k] - highest)
-            total += terms[t] * (prob[y] - highest - np.log(norm))
+            total += prob[y] - highest - np.log(norm)
             right += best == y
             w = row_weights[t]
             if curvature == VALUES:

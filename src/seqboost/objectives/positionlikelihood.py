@@ -1,10 +1,9 @@
-"""The weighted log-likelihood of single labels, and its derivatives by the scores: the objective of class weights.
+"""The weighted log-likelihood of single labels, and its derivatives by the scores.
 
     L = Σ_sequences w · Σ_t v_t log P(y_t | X)            v_t the weight of position t; unobserved labels have no term
 
 A likelihood of whole sequences has no terms per position that could carry weights; the log-posteriors of single labels
-have. They are what posterior decoding compares, so a weight moves what ``predict`` decides by as much as it would move
-a classifier of independent rows. For sequences of one position, and for order 0, L is the weighted log-loss.
+have. For sequences of one position, and for order 0, L is the weighted log-loss of a classifier of independent rows.
 
 Gradient
 --------

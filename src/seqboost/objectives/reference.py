@@ -335,10 +335,9 @@ def local_log_likelihood(
     scores: NDArray[np.float32],
     table: NDArray[np.float64],
     labels: NDArray[np.int32],  # IN (T,) -1 = unobserved
-    weights: NDArray[np.float64],  # IN (T,) v_t
     order: int,
 ) -> float:
-    """Return Σ_t v_t log P(y_t | c_t) of a chain normalised at each position, but for those with an unobserved lag."""
+    """Give Σ_t log P(y_t | c_t) of a chain normalised at each position, but for those with an unobserved lag."""
     n_labels, n_positions, n_slots = scores.shape
     path, total = tuple(int(label) for label in labels), 0.0
     for t in range(n_positions):
@@ -347,5 +346,5 @@ def local_log_likelihood(
         slot = slot_of(path, t, n_labels, order) if n_slots > 1 else 0
         row = table[extended_of(path, t, n_labels, order)]
         local = np.array([row[k] + (float(scores[k, t, slot]) if row[k] > -np.inf else 0.0) for k in range(n_labels)])
-        total += float(weights[t]) * (local[path[t]] - _log_sum(local))
+        total += local[path[t]] - _log_sum(local)
     return float(total)
