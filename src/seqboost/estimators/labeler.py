@@ -36,7 +36,9 @@ from seqboost.exceptions import InputError
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
 
-__all__ = ["Labeler"]
+__all__ = ["MANY_LABELS", "Labeler"]
+
+MANY_LABELS = 1000  # more are, as a rule, numbers or identifiers that were taken for classes
 
 
 class Labeler(BaseEstimator):
@@ -75,6 +77,11 @@ class Labeler(BaseEstimator):
     def _n_threads(self) -> int:
         return thread_count(plain_number(self.n_jobs))
 
+    @property
+    def _label_limit(self) -> int | None:
+        """The largest number of labels; None: any."""
+        return None
+
     # ------------------------------------------------------------------------------------------------ the door
 
     def _learned(self, X: Any, y: Any, sample_weight: Any = None) -> Labelled:
@@ -91,8 +98,17 @@ class Labeler(BaseEstimator):
                 f"y holds only one class, {coder.classes_.tolist()[0]!r}; {name} needs at least two different "
                 f"labels to tell apart"
             )
+        if self._label_limit is not None and len(coder.classes_) > self._label_limit:
+            raise InputError(
+                f"y holds {len(coder.classes_):,} different labels, such as {coder.classes_.tolist()[0]!r} and "
+                f"{coder.classes_.tolist()[1]!r}; {name} takes at most {self._label_limit:,}, because time and memory "
+                f"grow with their square. If they are numbers or identifiers, bin or group them; if they really are "
+                f"classes, use TreeCRF(potentials='factored')"
+            )
         self.classes_ = coder.classes_
         self._schema = batch.schema
+        ids = batch.origin.ids
+        self._trained_lengths = {} if ids is None else dict(zip(ids, batch.lengths.tolist(), strict=True))
         self._set_feature_names(batch.schema)
         return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
 
@@ -109,14 +125,35 @@ class Labeler(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _batch(self, X: Any) -> SequenceBatch:
-        return as_batch(X, sequence=self.sequence, schema=self._schema, estimator_name=type(self).__name__)
+    def _batch(self, X: Any, allow_missing_columns: bool = False) -> SequenceBatch:
+        return as_batch(
+            X, sequence=self.sequence, schema=self._schema, estimator_name=type(self).__name__,
+            allow_missing_columns=allow_missing_columns,
+        )  # fmt: skip
 
-    def _opened(self, X: Any) -> SequenceBatch:
+    def _opened(self, X: Any, allow_missing_columns: bool = False) -> SequenceBatch:
         """Read X for prediction: of a fitted labeller, with possible parameters."""
         check_is_fitted(self)
         check_parameters(type(self).__name__, vars(self), self._prediction_rules)
-        return self._batch(X)
+        batch = self._batch(X, allow_missing_columns)
+        self._warn_if_torn(batch)
+        return batch
+
+    def _warn_if_torn(self, batch: SequenceBatch) -> None:
+        """Warn, once, if sequences of the training table come with fewer rows than they had."""
+        known: dict[Any, int] = getattr(self, "_trained_lengths", {})  # a model from a file has none
+        pairs = zip(batch.origin.ids or (), batch.lengths.tolist(), strict=False)
+        torn = [(name, n) for name, n in pairs if n < known.get(name, 0)] if known else []
+        if torn:
+            name, n = torn[0]
+            warnings.warn(
+                f"{len(torn)} sequence(s) of X were longer when {type(self).__name__} was trained: {name!r} has {n} "
+                f"rows here and had {known[name]}. A sequence that is torn apart loses its neighbours, and scores are "
+                f"too good if one part is in the training data and another one is scored. Keep the rows of a sequence "
+                f"together: cv=SequenceKFold(5, sequence={self._schema.sequence!r}) of seqboost.evaluation does. If "
+                f"these are other sequences, give them ids of their own.",
+                stacklevel=4,
+            )
 
     # --------------------------------------------------------------------------------------------- prediction
 
@@ -128,12 +165,15 @@ class Labeler(BaseEstimator):
         """Return codes of labels, (n_rows,)."""
         return np.argmax(self._marginals(batch), axis=1).astype(np.int32)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Label sequences.
 
         Parameters
         ----------
         X : as in ``fit``
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -146,15 +186,18 @@ class Labeler(BaseEstimator):
         >>> print(*model.predict(["manana"])[0])
         0 1 0 1 0 1
         """
-        batch = self._opened(X)
+        batch = self._opened(X, allow_missing_columns)
         return batch.restore(self.classes_[self._codes(batch)])
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_t = k | X).
 
         Parameters
         ----------
         X : as in ``fit``
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -167,10 +210,10 @@ class Labeler(BaseEstimator):
         >>> model.predict_proba(["manana"])[0].shape
         (6, 2)
         """
-        batch = self._opened(X)
+        batch = self._opened(X, allow_missing_columns)
         return batch.restore(self._marginals(batch))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, allow_missing_columns: bool = False) -> float:
         """Return the share of elements that are labelled right; unobserved labels do not count.
 
         Labels that training did not have count as wrong; if there are no others, a warning says so.
@@ -180,6 +223,9 @@ class Labeler(BaseEstimator):
         X, y : as in ``fit``
         sample_weight : array-like of shape (n_sequences,), optional
             Weights of sequences.
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -192,7 +238,7 @@ class Labeler(BaseEstimator):
         >>> model.score(["manana"], ["010101"])
         1.0
         """
-        batch = self._opened(X)
+        batch = self._opened(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark")
         weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)
         counted = (labels != UNOBSERVED) & (weights > 0)
