@@ -32,6 +32,7 @@ from seqboost._jit import thread_count
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import Rule, check_parameters, plain_number
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
+from seqboost.estimators.torn import TrainingTable
 from seqboost.exceptions import InputError
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
@@ -107,8 +108,7 @@ class Labeler(BaseEstimator):
             )
         self.classes_ = coder.classes_
         self._schema = batch.schema
-        ids = batch.origin.ids
-        self._trained_lengths = {} if ids is None else dict(zip(ids, batch.lengths.tolist(), strict=True))
+        self._training_table = TrainingTable.of(batch.origin)
         self._set_feature_names(batch.schema)
         return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
 
@@ -140,20 +140,25 @@ class Labeler(BaseEstimator):
         return batch
 
     def _warn_if_torn(self, batch: SequenceBatch) -> None:
-        """Warn, once, if sequences of the training table come with fewer rows than they had."""
-        known: dict[Any, int] = getattr(self, "_trained_lengths", {})  # a model from a file has none
-        pairs = zip(batch.origin.ids or (), batch.lengths.tolist(), strict=False)
-        torn = [(name, n) for name, n in pairs if n < known.get(name, 0)] if known else []
+        """Warn, once, if sequences of the training table come back in part."""
+        table: TrainingTable | None = getattr(self, "_training_table", None)  # a model from a file has none
+        torn = [] if table is None or batch.origin.ids is None else table.torn(batch.origin)
         if torn:
-            name, n = torn[0]
+            name, now, then = torn[0]
             warnings.warn(
-                f"{len(torn)} sequence(s) of X were longer when {type(self).__name__} was trained: {name!r} has {n} "
-                f"rows here and had {known[name]}. A sequence that is torn apart loses its neighbours, and scores are "
-                f"too good if one part is in the training data and another one is scored. Keep the rows of a sequence "
-                f"together: cv=SequenceKFold(5, sequence={self._schema.sequence!r}) of seqboost.evaluation does. If "
-                f"these are other sequences, give them ids of their own.",
+                f"Sequences are torn apart: X does not hold all rows of {len(torn)} sequence(s) that "
+                f"{type(self).__name__} was trained on; {name!r} has {now} rows here and had {then} in training. "
+                f"Labels at the edges lack their neighbours, and scores are too good if one part of a sequence is trained on "
+                f"and another one is scored. Keep the rows of a sequence together, in cross-validation by "
+                f"cv=SequenceKFold(5, sequence={self._schema.sequence!r}) of seqboost.evaluation. If these are other "
+                f"sequences, give them ids of their own.",
                 stacklevel=4,
             )
+
+    def __getstate__(self) -> Any:
+        """Leave out what is kept in memory only."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_training_table"}
 
     # --------------------------------------------------------------------------------------------- prediction
 
