@@ -148,7 +148,7 @@ class Labeler(BaseEstimator):
             warnings.warn(
                 f"Sequences are torn apart: X does not hold all rows of {len(torn)} sequence(s) that "
                 f"{type(self).__name__} was trained on; {name!r} has {now} rows here and had {then} in training. "
-                f"Labels at the edges lack their neighbours, and scores are too good if one part of a sequence is trained on "
+                f"Labels at the edges of a part lack their context, and scores are too good if one part is trained on "
                 f"and another one is scored. Keep the rows of a sequence together, in cross-validation by "
                 f"cv=SequenceKFold(5, sequence={self._schema.sequence!r}) of seqboost.evaluation. If these are other "
                 f"sequences, give them ids of their own.",

@@ -116,6 +116,7 @@ def _from_lists(transitions: Mapping[Any, Any], classes: NDArray[Any]) -> NDArra
     labels = classes.tolist()
     place = {(_is_bool(label), label): k for k, label in enumerate(labels)}  # True is not the label 1
     allowed = np.zeros((len(labels), len(labels)), dtype=bool)
+    unknown: dict[Any, None] = {}
     for label, after in transitions.items():
         if isinstance(after, (str, bytes, Mapping)) or not isinstance(after, Iterable):
             raise ParameterError(
@@ -129,13 +130,13 @@ def _from_lists(transitions: Mapping[Any, Any], classes: NDArray[Any]) -> NDArra
             raise ParameterError(
                 f"The 'transitions' parameter holds {after!r} for {label!r}; expected labels in the list."
             ) from None
-        unknown = _named(name for name, code in zip(names, codes, strict=True) if code < 0)
-        if unknown:
-            raise ParameterError(
-                f"The 'transitions' parameter names {unknown}, which y does not hold. Its labels are {_named(labels)}; "
-                f"0 and '0' are different labels."
-            )
+        unknown |= {name: None for name, code in zip(names, codes, strict=True) if code < 0}
         allowed[codes[0], codes[1:]] = True
+    if unknown:
+        raise ParameterError(
+            f"The 'transitions' parameter names {_named(unknown)}, which y does not hold. Its labels are "
+            f"{_named(labels)}; 0 and '0' are different labels."
+        )
     lacking = _named(label for label in labels if label not in transitions)
     if lacking:
         raise ParameterError(

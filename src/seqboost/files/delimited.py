@@ -16,7 +16,7 @@ import numpy as np
 
 from seqboost.files.building import PIECE_ROWS, Codes, Rows, TextColumn
 from seqboost.files.output import label_text, refuse_sparse, sequence_rows
-from seqboost.files.reading import Answers, Reading, SequenceData, tabled
+from seqboost.files.reading import MISSING_COLUMN, Answers, Reading, SequenceData, tabled
 from seqboost.files.source import Source
 
 __all__ = ["answer_table", "choose_columns", "read_table_file", "write_csv", "write_tsv"]
@@ -45,7 +45,7 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
             return list(names).index(name)
         hint = "" if reading.header else "; without a header columns are called x0, x1, ..."
         if role == FEATURE:
-            hint += ". Add it, or have its values taken as missing (--allow-missing-columns)"
+            hint += MISSING_COLUMN
         raise source.stop(f"it has no column {name!r}, which should be {role}; its columns are {shown}{hint}")
 
     for name, count in Counter(names).items():

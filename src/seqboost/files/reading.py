@@ -19,6 +19,8 @@ from seqboost.sequences.columns import Column, Extra, assemble
 
 __all__ = ["Answers", "Reading", "SequenceData", "label_values", "labelled", "refuse_fractions", "tabled"]
 
+MISSING_COLUMN = ". Add it, or have its values taken as missing (--allow-missing-columns)"
+
 
 @dataclass(frozen=True)
 class Reading:
