@@ -473,7 +473,9 @@ def test_labels_with_fractions_are_refused(write, name, text, options):
     with pytest.raises(InputError, match="with fractions, not classes: sequence 0, position 1 .*Bin the target"):
         read_sequences(path, Reading(**options), labels="required")
     read_sequences(path, Reading(**options), labels="ignore")
-    read_sequences(path, Reading(**options))  # as it is converted
+    converted = read_sequences(path, Reading(**options))
+    with pytest.raises(InputError, match="with fractions, not classes"):
+        converted.y  # noqa: B018
 
 
 def test_labels_that_only_look_like_numbers(write):

@@ -429,3 +429,5 @@ def test_strings_of_numbers_are_labels():
     coder = LabelCoder()
     coder.fit([["0.5", "1.5", "0.5"], ["2.5", None]], BATCH)
     assert coder.classes_.tolist() == ["0.5", "1.5", "2.5"]
+    coder.fit([[10**400, Decimal("1e400"), True], [Fraction(4, 2), None]], BATCH)  # whole, and beyond floats
+    assert len(coder.classes_) == 3

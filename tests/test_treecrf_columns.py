@@ -13,7 +13,7 @@ from treecrf_data import all_equal, small
 
 from seqboost import HMM, IOHMM, FutureFeatureMEMM, OutputCoding, SlidingWindow, as_batch, load
 from seqboost.evaluation import label_sequences
-from seqboost.exceptions import InputError
+from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import BatchSchema
 
 RNG = np.random.default_rng(0)
@@ -97,6 +97,11 @@ def test_every_method_and_labeller():
         ]
         with pytest.raises(InputError, match=r"X lacks the column\(s\) 'v'"):
             label_sequences(model, lacking)
+
+
+def test_the_argument_is_true_or_false(of_table):
+    with pytest.raises(ParameterError, match="'allow_missing_columns' parameter of predict must be one of True, False"):
+        of_table.predict(TABLE, allow_missing_columns="v")
 
 
 def test_validation_data_need_the_columns_too():

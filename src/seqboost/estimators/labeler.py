@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from seqboost._jit import thread_count
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import Rule, check_parameters, plain_number
+from seqboost.estimators.parameters import Rule, check_parameters, one_of, plain_number
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
 from seqboost.estimators.torn import TrainingTable
 from seqboost.exceptions import InputError
@@ -135,6 +135,9 @@ class Labeler(BaseEstimator):
         """Read X for prediction: of a fitted labeller, with possible parameters."""
         check_is_fitted(self)
         check_parameters(type(self).__name__, vars(self), self._prediction_rules)
+        check_parameters(
+            "predict", {"allow_missing_columns": allow_missing_columns}, {"allow_missing_columns": one_of(True, False)}
+        )
         batch = self._batch(X, allow_missing_columns)
         self._warn_if_torn(batch)
         return batch

@@ -162,7 +162,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         fewer than 4,000 labels, up to four tenths of the sequences in turn. There are no trials with validation data of
         your own, ``warm_start``, ``beam``, ``init="linear"`` or the pseudo-likelihood, for more than 50,000 positions
         (then a sample of the sequences decides, on ``l2_regularization`` and ``window``) or fewer than 500 held-out
-        labels. Whoever names ``potentials`` and ``window`` saves their time.
+        labels. Whoever names ``potentials`` and ``window`` saves their time. More than 1,000 labels need factored
+        ones, by name.
     trees : {"auto", "per_label", "shared"}, default="auto"
         What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
         whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, and

@@ -154,8 +154,7 @@ def read_sequences(
             raise DataFileError(f"{os.fspath(listed[0])} has no labels; name the column that holds them (--label)")
         if (data.label_codes < 0).all():
             raise DataFileError(f"{os.fspath(listed[0])} has no label that is not empty; at least one is needed")
-        if known.name != "jsonl":  # which tells numbers from strings
-            refuse_fractions(data)
+        refuse_fractions(data)
     if reading.features == "words":
         data = add_word_features(data)
     elif reading.features is not None:

@@ -135,6 +135,7 @@ class SequenceData:
     @property
     def y(self) -> list[Any]:
         """Labels as ``fit`` takes them: in the order of the rows of a table, else one list for each sequence."""
+        refuse_fractions(self)
         flat = self.labels
         if self.batch.origin.origin == "table":
             return flat
@@ -222,9 +223,11 @@ def labelled(rows: Rows, *, typed: bool = False) -> tuple[NDArray[np.int32], tup
 
 def refuse_fractions(data: SequenceData) -> None:
     """Refuse labels that are numbers, some of them with fractions: a target of regression, not classes."""
+    if data.reading.format == "jsonl":  # which tells numbers from strings, and refuses such numbers when it is read
+        return
     try:
         values = [0.0 if name in MISSING_NUMBERS else float(name) for name in data.label_names]
-    except (ValueError, OverflowError):  # words, or integers beyond floats
+    except (TypeError, ValueError, OverflowError):  # words, None, or integers beyond floats
         return
     at = next((k for k, value in enumerate(values) if math.isfinite(value) and not value.is_integer()), None)
     if at is None or data.label_codes is None:

@@ -221,7 +221,9 @@ def _check_numbers(labels: NDArray[Any], batch: SequenceBatch) -> None:
 
 def _has_fraction(label: Any) -> bool:
     """Check whether a label is a number that is not whole."""
-    return isinstance(label, (numbers.Real, Decimal)) and label % 1 != 0
+    if isinstance(label, Decimal):
+        return label != label.to_integral_value()
+    return isinstance(label, numbers.Real) and bool(label % 1)
 
 
 def _continuous(label: Any, where: str) -> InputError:
