@@ -82,5 +82,7 @@ def test_members_of_a_list_do_not_fill_a_column_of_that_name():
     schema = as_batch([[{"a=b": 7.0, "n": 1.5}, {"a=b": 2.0}]]).schema
     batch = as_batch([[{"a": ["b"], "n": 2}, {"a": []}]], schema=schema, allow_missing_columns=True)
     np.testing.assert_array_equal(batch.numeric, [[np.nan, 2], [np.nan, np.nan]])
+    with pytest.raises(InputError, match=r"X lacks the column\(s\) 'a=b'"):
+        as_batch([[{"a": ["b"], "n": 2}]], schema=schema)
     with pytest.warns(UserWarning, match="knows none of the names in X, 'a=b', 'a'"):
         assert np.isnan(as_batch([[{"a": ["b"]}]], schema=schema, allow_missing_columns=True).numeric).all()

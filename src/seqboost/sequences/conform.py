@@ -160,6 +160,7 @@ def _by_name(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> bo
 def _refuse_missing_columns(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> None:
     """Refuse data without a column of training: a name is misspelt, or the data are not those of the model."""
     present = {*given.names, *given.lists}
+    present -= {column.name for column in schema.columns if _is_member(column.name, given)}  # they fill no dense column
     lacking = tuple(name for name in schema.required if name not in present)
     if lacking:
         every = ", as a key of every position" if schema.form == "dicts" else ""
