@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import seqboost
-from seqboost.exceptions import DataFileError
+from seqboost.exceptions import DataFileError, InputError
 from seqboost.files import (
     FORMATS,
     Answers,
@@ -458,3 +458,29 @@ def test_a_model_takes_a_file_as_it_takes_a_table(write):
     of_table = seqboost.TreeCRF(sequence="id", **settings).fit(frame.drop(columns="y"), frame.y)
     np.testing.assert_array_equal(of_file.predict(data.batch), of_table.predict(frame.drop(columns="y")))
     np.testing.assert_array_equal(of_file.predict(frame.drop(columns="y")), of_table.predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("d.csv", "id,v,y\n1,3,1\n2,4,2\n1,5,0.5\n", {"sequence": "id"}),
+        ("d.tsv", "id\tv\ty\n1\t3\t1.00\n2\t4\t2.00\n1\t5\t0.50\n", {"sequence": "id"}),
+        ("d.conll", "a 1\nb 0.5\n\na 2\n", {}),
+    ],
+)
+def test_labels_with_fractions_are_refused(write, name, text, options):
+    path = write(name, text)
+    with pytest.raises(InputError, match="with fractions, not classes: sequence 0, position 1 .*Bin the target"):
+        read_sequences(path, Reading(**options), labels="required")
+    read_sequences(path, Reading(**options), labels="ignore")
+    converted = read_sequences(path, Reading(**options))
+    with pytest.raises(InputError, match="with fractions, not classes"):
+        converted.y  # noqa: B018
+
+
+def test_labels_that_only_look_like_numbers(write):
+    for cells in (("1.0", "2.0"), ("0.5", "x"), ("1", "2"), ("nan", "inf")):
+        path = write("d.csv", "v,y\n" + "".join(f"1,{cell}\n" for cell in cells))
+        assert len(read_sequences(path, labels="required").label_names) == 2
+    path = write("d.jsonl", '{"x": [1, 2], "y": ["0.5", "1"]}\n')
+    assert read_sequences(path, labels="required").label_names == ("0.5", "1")

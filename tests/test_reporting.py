@@ -390,7 +390,7 @@ def test_plots_name_the_extra_before_any_work(folder, monkeypatch):
 
 def test_report_of_a_table_keeps_sequences_together(folder):
     pd = pytest.importorskip("pandas")
-    frame = pd.read_csv(folder / "d.csv").sample(frac=1, random_state=0)
+    frame = pd.read_csv(folder / "d.csv").sample(frac=1, random_state=0, ignore_index=True)
     model = seqboost.load(folder / "m.seqboost")
     found = label_sequences(model, frame, frame.state)
     page = Reader(render_report(model, frame, frame.state))

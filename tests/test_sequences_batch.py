@@ -96,7 +96,7 @@ def test_dicts_at_prediction():
         [[{"n": 1.5, "c": "a", "on": True, "t": ["u", "v"], "flag": True}, {"n": 2, "c": "b", "flag": False}]]
     ).schema
     first = {"new": 3, "c": "z", "on": False, "flag": True, "t": "v"}
-    batch = as_batch([[first, {"on": True, "flag": True}]], schema=schema)
+    batch = as_batch([[first, {"on": True, "flag": True}]], schema=schema, allow_missing_columns=True)
     assert batch.schema == schema
     assert batch.schema.columns == schema.columns
     np.testing.assert_array_equal(batch.numeric, [[np.nan, 1], [np.nan, 1]])
@@ -104,7 +104,7 @@ def test_dicts_at_prediction():
     assert batch.schema.sparse_names == ("on", "t=u", "t=v")
     np.testing.assert_array_equal(batch.sparse.toarray(), [[0, 0, 1], [1, 0, 0]])
     with pytest.warns(UserWarning, match="knows none of the names in X, 'new', .*trained with 'n', 'c', .* Rename"):
-        nothing = as_batch([[{"new": "q"}]], schema=schema)
+        nothing = as_batch([[{"new": "q"}]], schema=schema, allow_missing_columns=True)
     assert nothing.sparse.nnz == 0
     assert np.isnan(nothing.numeric).all()
 
@@ -152,10 +152,10 @@ def test_lists_where_training_had_single_values():
     with pytest.raises(InputError, match="'plural' held a single value .*the member 'yes'. Pass True or a number, or"):
         as_batch([[{"n": 1}, {"plural": ["yes"]}]], schema=indicator)
     both = as_batch([[{"w": "a", "w=b": True}]]).schema  # an indicator whose name only looks like a member's
-    assert as_batch([[{"w=b": True}]], schema=both).sparse.toarray().tolist() == [[1]]
+    assert as_batch([[{"w=b": True}]], schema=both, allow_missing_columns=True).sparse.toarray().tolist() == [[1]]
     alone = as_batch([[{"w": "a"}]]).schema
     with pytest.warns(UserWarning, match="knows none of the names in X, 'w=b'"):
-        assert as_batch([[{"w=b": True}]], schema=alone).categorical.tolist() == [[-1]]
+        assert as_batch([[{"w=b": True}]], schema=alone, allow_missing_columns=True).categorical.tolist() == [[-1]]
 
 
 @pytest.mark.parametrize("number", [3.5, 1, True, 0])
@@ -167,9 +167,11 @@ def test_numbers_where_training_had_lists(number):
             with pytest.raises(InputError, match="key 't' held lists or sets of strings when Labeler was trained, but "
                                "sequence 1, position 0 holds a number. Pass a list of strings"):  # fmt: skip
                 as_batch(new, schema=known, estimator_name="Labeler")
-    assert as_batch([[{"t": "y"}, {"t": None}]], schema=schema).sparse.toarray().tolist() == [[0, 1], [0, 0]]
+    words = as_batch([[{"t": "y"}, {"t": None}]], schema=schema, allow_missing_columns=True)
+    assert words.sparse.toarray().tolist() == [[0, 1], [0, 0]]
     indicator = as_batch([[{"t=x": True, "n": 0.5}]]).schema
-    assert as_batch([[{"t": number}]], schema=indicator).sparse.nnz == 0  # a key that training did not have
+    new = as_batch([[{"t": number}]], schema=indicator, allow_missing_columns=True)
+    assert new.sparse.nnz == 0  # a key that training did not have
 
 
 def test_byte_strings_where_training_had_strings():
@@ -197,7 +199,7 @@ def test_an_indicator_that_is_no_number_is_named():
 @pytest.mark.parametrize("nothing", [{}, None, set(), []], ids=str)
 def test_positions_without_features_at_prediction(nothing):
     schema = as_batch([[{"n": 1.5, "c": "a", "on": True}, {"n": 2, "c": "b"}]]).schema
-    batch = as_batch([[nothing], [nothing, nothing]], schema=schema)
+    batch = as_batch([[nothing], [nothing, nothing]], schema=schema, allow_missing_columns=True)
     assert batch.schema == schema
     assert batch.lengths.tolist() == [1, 2]
     assert np.isnan(batch.numeric).all()
@@ -213,7 +215,7 @@ def test_positions_without_features_at_prediction(nothing):
 
 def test_positions_without_features_elsewhere():
     table = as_batch(pd.DataFrame({"id": [1, 1], "v": [1.0, 2.0]}), sequence="id").schema
-    assert np.isnan(as_batch([[{}]], schema=table).numeric).all()
+    assert np.isnan(as_batch([[{}]], schema=table, allow_missing_columns=True).numeric).all()
     for bad, error in (([[{}]], "X has no features"), ([[set()]], "0 feature"), ([[[]]], "0 feature")):
         with pytest.raises(InputError, match=error):
             as_batch(bad)
@@ -242,7 +244,7 @@ def test_categories_all_of_a_type_that_training_never_had():
     with pytest.raises(InputError, match="now some of its values are strings: sequence 0, position 1 holds '2'"):
         as_batch([[{"a": 2.0}, {"a": "2"}]], schema=numbers)  # as it is refused alone
     assert as_batch([[{"a": None}]], schema=numbers).categorical.tolist() == [[-1]]
-    assert as_batch([[{"b": 1}]], schema=numbers).categorical.tolist() == [[-1]]
+    assert as_batch([[{"b": 1}]], schema=numbers, allow_missing_columns=True).categorical.tolist() == [[-1]]
     strings = as_batch([[{"a": "1"}, {"a": "2"}]], categorical_features=["a"]).schema
     with pytest.raises(InputError, match="'a' held strings as categories .* sequence 0, position 1 holds 2. Pass str"):
         as_batch([[{"a": None}, {"a": 2}]], schema=strings)

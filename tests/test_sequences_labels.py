@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -36,9 +37,9 @@ def flat_batch(n: int):
         ([[3, 1, 2], (2, 1)], [1, 2, 3], "i", [2, 0, 1, 1, 0]),
         ([np.array([3, 1, 2]), np.array([2, 1])], [1, 2, 3], "i", [2, 0, 1, 1, 0]),
         ([np.array([3, 1, np.nan]), [2, 1]], [1, 2, 3], "f", [2, 0, -1, 1, 0]),
-        ([np.array([0.5, 1, np.nan]), np.array([0.5, 1])], [0.5, 1], "f", [0, 1, -1, 0, 1]),
+        ([np.array([0.0, 1, np.nan]), np.array([0.0, 1])], [0, 1], "f", [0, 1, -1, 0, 1]),
         ([[True, False, True], [None, False]], [False, True], "b", [1, 0, 1, -1, 0]),
-        ([[1, 2.5, 1], [1, 1]], [1, 2.5], "f", [0, 1, 0, 0, 0]),
+        ([[1, 2.0, 1], [1, 1]], [1, 2], "f", [0, 1, 0, 0, 0]),
         ([["b", 1, "a"], [1, 1]], ["b", 1, "a"], "O", [0, 1, 2, 1, 1]),
         ([[(2, "a"), (1, "b"), None], [(1, "b")] * 2], [(1, "b"), (2, "a")], "O", [1, 0, -1, 0, 0]),
         ([pd.Series(["u", "v", pd.NA]), pl.Series(["u", None])], ["u", "v"], "U", [0, 1, -1, 0, -1]),
@@ -389,3 +390,44 @@ def test_label_outside_the_scheme(label):
 def test_unknown_scheme():
     with pytest.raises(ParameterError, match="Unknown chunk scheme 'IOX'"):
         allowed_transitions("IOX", ["O"])
+
+
+# ------------------------------------------------------------------------------------------- labels that are no classes
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [[1, 2.0, 2], [0.5, 1]],
+        [["a", "b", "a"], [0.5, "a"]],
+        [np.array([1.0, 2, 2]), np.array([0.5, np.nan])],
+        [np.array([1.0, 2, 2], dtype=np.float32), [np.float32(0.5), None]],
+        [[Decimal(1), Decimal(2), Decimal(1)], [Decimal("0.5"), Decimal(1)]],
+        [[Fraction(1), Fraction(2), Fraction(1)], [Fraction(1, 2), Fraction(1)]],
+        [pd.Series([1.0, 2, 2]), pd.Series([0.5, None])],
+        [pl.Series([1.0, 2, 2]), pl.Series([0.5, None])],
+    ],
+)
+def test_labels_with_fractions_are_refused(y):
+    with pytest.raises(
+        InputError,
+        match=r"Unknown label type: continuous.* the label at sequence 1, position 0 is .*, a number with a fraction\. "
+        r"Bin the target .* strings",
+    ):
+        LabelCoder().fit(y, BATCH)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, pl.Series, pa.array])
+def test_labels_of_tables_with_fractions_are_refused(kind):
+    table = as_batch(pd.DataFrame({"id": [2, 1, 2, 1], "v": [1.0, 2, 3, 4]}), sequence="id")
+    with pytest.raises(InputError, match=r"label at sequence 1, position 0 \(row 1 of the table\) is 1.25, a number"):
+        LabelCoder().fit(kind([1.0, 1.25, 2.0, 3.5]), table)
+    assert LabelCoder().fit(kind([1.0, 2.0, 2.0, 3.0]), table).tolist() == [0, 1, 1, 2]
+
+
+def test_strings_of_numbers_are_labels():
+    coder = LabelCoder()
+    coder.fit([["0.5", "1.5", "0.5"], ["2.5", None]], BATCH)
+    assert coder.classes_.tolist() == ["0.5", "1.5", "2.5"]
+    coder.fit([[10**400, Decimal("1e400"), True], [Fraction(4, 2), None]], BATCH)  # whole, and beyond floats
+    assert len(coder.classes_) == 3

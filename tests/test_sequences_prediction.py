@@ -25,7 +25,8 @@ RARE = as_batch([[{f"k{i}": v, "all": i + v} for i in range(300) for v in (0.0, 
 def test_a_missing_value_that_is_written_stays_in_any_company(schema, name, other):
     assert name in schema.sparse_names
     for missing in (None, np.nan, pd.NA):
-        found = stored(as_batch([[{name: missing}], [{name: other}], [{}]], schema=schema), name)
+        new = [[{name: missing}], [{name: other}], [{}]]
+        found = stored(as_batch(new, schema=schema, allow_missing_columns=True), name)
         assert np.isnan(found.pop(0))
         np.testing.assert_equal(found, {1: np.nan if other is None else float(other)})
 
@@ -38,7 +39,7 @@ def test_an_indicator_beyond_all_floats(huge):
 
 def test_many_keys_that_training_did_not_have_take_no_dense_columns():
     X = [[{"a": True, **{f"new{i}": float(i + j) for j in range(3)}} for i in range(1000)]]
-    batch = as_batch(X, schema=INDICATOR)
+    batch = as_batch(X, schema=INDICATOR, allow_missing_columns=True)
     assert batch.schema == INDICATOR
     assert batch.numeric.shape == (1000, 1)
     assert batch.sparse.sum() == 1000
@@ -47,7 +48,7 @@ def test_many_keys_that_training_did_not_have_take_no_dense_columns():
 def test_empty_lists_alone():
     schema = as_batch([[{"suffix": ["at"]}, {"suffix": []}, {"suffix": ["at", "t"]}]]).schema
     for nothing in ({"suffix": []}, {"suffix": None}, {"suffix": ()}, {}):
-        assert as_batch([[nothing]], schema=schema).sparse.nnz == 0
+        assert as_batch([[nothing]], schema=schema, allow_missing_columns=True).sparse.nnz == 0
         assert as_batch([[nothing], [{"suffix": ["t"]}]], schema=schema).sparse.toarray().tolist() == [[0, 0], [0, 1]]
 
 
@@ -66,7 +67,7 @@ def test_not_a_single_known_name_is_warned_of(training, new):
     schema = as_batch(training).schema
     with pytest.warns(UserWarning, match="Labeler knows none of the names in X, '.*', so every position looks as if it "
                       "had no features: it was trained with '.*'. Rename"):  # fmt: skip
-        as_batch(new, schema=schema, estimator_name="Labeler")
+        as_batch(new, schema=schema, estimator_name="Labeler", allow_missing_columns=True)
 
 
 def test_positions_without_known_names_beside_others_are_not_warned_of():  # warnings are errors here
@@ -74,12 +75,14 @@ def test_positions_without_known_names_beside_others_are_not_warned_of():  # war
     assert as_batch([[{"x"}], [{"y", "v"}], [set()]], schema=bags).sparse.nnz == 1
     lists = as_batch([[{"t": ["x"], "n": 0.5}, {"t": ["y"], "n": 2}]]).schema
     for new in ({"t": ["never"]}, {"t": "never"}, {"t": []}, {"t": None}, {}, {"n": None}):
-        assert as_batch([[new]], schema=lists).sparse.nnz == 0
+        assert as_batch([[new]], schema=lists, allow_missing_columns=True).sparse.nnz == 0
 
 
 def test_members_of_a_list_do_not_fill_a_column_of_that_name():
     schema = as_batch([[{"a=b": 7.0, "n": 1.5}, {"a=b": 2.0}]]).schema
-    batch = as_batch([[{"a": ["b"], "n": 2}, {"a": []}]], schema=schema)
+    batch = as_batch([[{"a": ["b"], "n": 2}, {"a": []}]], schema=schema, allow_missing_columns=True)
     np.testing.assert_array_equal(batch.numeric, [[np.nan, 2], [np.nan, np.nan]])
+    with pytest.raises(InputError, match=r"X lacks the column\(s\) 'a=b'"):
+        as_batch([[{"a": ["b"], "n": 2}]], schema=schema)
     with pytest.warns(UserWarning, match="knows none of the names in X, 'a=b', 'a'"):
-        assert np.isnan(as_batch([[{"a": ["b"]}]], schema=schema).numeric).all()
+        assert np.isnan(as_batch([[{"a": ["b"]}]], schema=schema, allow_missing_columns=True).numeric).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from treecrf_data import chains, small
 
 import seqboost.estimators.memory as memory
-from seqboost import TreeCRF
+from seqboost import HMM, MEMM, FutureFeatureMEMM, TreeCRF
 from seqboost.exceptions import InputError, InputTypeError, MemoryLimitError, ParameterError
 
 X, Y = chains()
@@ -432,3 +433,25 @@ def test_weights_of_any_size_train():
         plain = small(l2_regularization=1.0, learning_rate=1.0, max_iter=10).fit(X, Y)
         assert model.history_["train_score"][-1] == pytest.approx(plain.history_["train_score"][-1], abs=0.01)
         assert model.history_["train_score"][-1] > plain.history_["train_score"][0]
+
+
+def test_more_labels_than_classes_have():
+    ids = [list(range(1001))]
+    for model in (small(), small(potentials="joint"), MEMM(), FutureFeatureMEMM()):
+        with pytest.raises(InputError, match=r"y holds 1,001 different labels, such as 0 and 1; .* at most 1,000.* bin "
+                           r"or group .* TreeCRF\(potentials='factored'\)"):  # fmt: skip
+            model.fit(ids, ids)
+    model = small(potentials="factored", max_iter=1, trees="shared").fit(ids, ids)
+    assert len(model.classes_) == 1001
+    assert len(HMM().fit(ids, ids).classes_) == 1001
+
+
+def test_continuous_labels_are_refused_before_anything_is_trained():
+    values = np.random.default_rng(0).normal(size=200_000)
+    start = time.perf_counter()
+    for kind in (np.array, list):
+        with pytest.raises(InputError, match="continuous"):
+            TreeCRF().fit([values], [kind(values)])
+    with pytest.raises(InputError, match="different labels"):
+        TreeCRF().fit([values], [values.astype(str)])
+    assert time.perf_counter() - start < 10

@@ -96,7 +96,7 @@ def test_one_table_with_a_sequence_column(kind):
 def test_labels_of_a_table_as_column_or_by_sequence():
     table, labels = table_of("pandas")
     expected = small(sequence="series").fit(table, labels).predict_proba(table)
-    series = pd.Series(labels, index=np.arange(6) + 100)
+    series = pd.Series(labels)
     by_sequence = [["0", "1", "0"], ["1", "0"], ["1"]]
     frame = pd.DataFrame({"label": labels})
     for y in (series, np.array(labels), pl.Series(labels), pa.chunked_array([labels]), by_sequence):

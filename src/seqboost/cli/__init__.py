@@ -62,7 +62,7 @@ Formats, told by the suffix (or --format), also packed (.gz, .bz2, .xz):
     pretty_exceptions_enable=False,
 )
 
-SOME_READING = ("format", "label", "sequence", "no_header", "delimiter", "encoding")
+SOME_READING = ("format", "label", "sequence", "no_header", "delimiter", "encoding", "allow_missing_columns")
 
 
 @app.command()
@@ -139,7 +139,7 @@ def train(
 
 @app.command()
 @guarded
-@reading_options("format", "sequence", "no_header", "delimiter", "encoding")
+@reading_options(*(name for name in SOME_READING if name != "label"))
 def predict(
     model: Model,
     data: OneFile,

@@ -92,13 +92,14 @@ def run_evaluate(
             f"seqboost: warning: the model does not know {len(unknown)} label(s) ({shown}); they count as errors, and "
             "are left out of the log-likelihood"
         )
-    predicted = file_order(model.predict(data.batch)).tolist()
+    allowed = {"allow_missing_columns": reading.allow_missing_columns}
+    predicted = file_order(model.predict(data.batch, **allowed)).tolist()
     true = data.labels
     observed = replace(data, label_names=tuple(label if label in known else None for label in data.label_names))
-    proba = data.sequences_of(list(file_order(model.predict_proba(data.batch))))
+    proba = data.sequences_of(list(file_order(model.predict_proba(data.batch, **allowed))))
     found = evaluate(
         data.sequences_of(true), data.sequences_of(predicted), scheme=scheme, proba=proba, classes=model.classes_,
-        log_prob=model.log_prob(data.batch, observed.y),
+        log_prob=model.log_prob(data.batch, observed.y, **allowed),
     )  # fmt: skip
     if plot is not None:
         from seqboost.plotting import ConfusionDisplay

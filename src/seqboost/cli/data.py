@@ -56,10 +56,10 @@ def texts(labels: NDArray[Any]) -> list[str]:
 
 def answers_of(model: Any, data: SequenceData, *, proba: bool, k: int) -> Answers:
     """Predict, in the order of the file."""
-    batch = data.batch
+    batch, allowed = data.batch, {"allow_missing_columns": data.reading.allow_missing_columns}
     paths, scores = [], []
     if k > 0:
-        found = model.predict_kbest(batch, k)
+        found = model.predict_kbest(batch, k, **allowed)
         for rank in range(max(map(len, found))):
             flat = np.full(batch.n_rows, "", dtype=object)
             score = np.full(batch.n_rows, np.nan)
@@ -70,9 +70,9 @@ def answers_of(model: Any, data: SequenceData, *, proba: bool, k: int) -> Answer
             paths.append(file_order(batch.restore(flat)).tolist())
             scores.append(file_order(batch.restore(score)))
     return Answers(
-        labels=texts(file_order(model.predict(batch))),
+        labels=texts(file_order(model.predict(batch, **allowed))),
         classes=tuple(texts(model.classes_)),
-        proba=file_order(model.predict_proba(batch)) if proba else None,
+        proba=file_order(model.predict_proba(batch, **allowed)) if proba else None,
         paths=tuple(paths),
         path_scores=tuple(scores),
         originals={str(label): label for label in model.classes_.tolist()},

@@ -102,6 +102,11 @@ Decoding = Annotated[
     str | None,
     typer.Option("--decoding", help="posterior (most positions right) or viterbi (the most probable whole path)."),
 ]
+AllowMissing = Annotated[
+    bool,
+    typer.Option("--allow-missing-columns", help="Take columns of training that the file lacks as missing values.",
+                 rich_help_panel=FILES),
+]  # fmt: skip
 Scheme = Annotated[str | None, typer.Option("--scheme", help="Scheme of the tags, for F1 of spans: IOB1, IOB2, BIOES.")]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn at random.", rich_help_panel=TRAINING)]
 NJobs = Annotated[int | None, typer.Option(help="Threads (all cores).", rich_help_panel=TRAINING)]
@@ -120,10 +125,11 @@ READING: dict[str, tuple[Any, Any]] = {
     "delimiter": (Delimiter, None),
     "encoding": (Encoding, None),
     "features": (Features, None),
+    "allow_missing_columns": (AllowMissing, False),
 }
 """Options that say how a file is read, and their defaults."""
 
-ALL_READING = tuple(READING)
+ALL_READING = tuple(name for name in READING if name != "allow_missing_columns")  # of commands without a model
 Given = dict[str, Any]  # options by the names of seqboost.files.Reading
 
 

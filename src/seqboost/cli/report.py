@@ -39,7 +39,10 @@ def run_report(
     data = data.with_labels_of(model.classes_.tolist())
     y = None if data.label_codes is None else data.y
     heading = title or f"{model_path.stem}: how it labels {', '.join(path.name for path in paths[:3])}"
-    write_report(model, data.batch, y, target, title=heading, scheme=scheme, max_sequences=max_sequences)
+    write_report(
+        model, data.batch, y, target, title=heading, scheme=scheme, max_sequences=max_sequences,
+        allow_missing_columns=reading.allow_missing_columns,
+    )  # fmt: skip
     if as_json:
         counts = {"sequences": data.batch.n_sequences, "positions": data.batch.n_rows, "left_out": data.n_bad}
         print_json({"output": str(target), "bytes": target.stat().st_size, **counts})

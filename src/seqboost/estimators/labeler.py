@@ -30,13 +30,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from seqboost._jit import thread_count
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import Rule, check_parameters, plain_number
+from seqboost.estimators.parameters import Rule, check_parameters, one_of, plain_number
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
+from seqboost.estimators.torn import TrainingTable
 from seqboost.exceptions import InputError
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
 
-__all__ = ["Labeler"]
+__all__ = ["MANY_LABELS", "Labeler"]
+
+MANY_LABELS = 1000  # more are, as a rule, numbers or identifiers that were taken for classes
 
 
 class Labeler(BaseEstimator):
@@ -75,6 +78,11 @@ class Labeler(BaseEstimator):
     def _n_threads(self) -> int:
         return thread_count(plain_number(self.n_jobs))
 
+    @property
+    def _label_limit(self) -> int | None:
+        """The largest number of labels; None: any."""
+        return None
+
     # ------------------------------------------------------------------------------------------------ the door
 
     def _learned(self, X: Any, y: Any, sample_weight: Any = None) -> Labelled:
@@ -91,8 +99,16 @@ class Labeler(BaseEstimator):
                 f"y holds only one class, {coder.classes_.tolist()[0]!r}; {name} needs at least two different "
                 f"labels to tell apart"
             )
+        if self._label_limit is not None and len(coder.classes_) > self._label_limit:
+            raise InputError(
+                f"y holds {len(coder.classes_):,} different labels, such as {coder.classes_.tolist()[0]!r} and "
+                f"{coder.classes_.tolist()[1]!r}; {name} takes at most {self._label_limit:,}, because time and memory "
+                f"grow with their square. If they are numbers or identifiers, bin or group them; if they really are "
+                f"classes, use TreeCRF(potentials='factored')"
+            )
         self.classes_ = coder.classes_
         self._schema = batch.schema
+        self._training_table = TrainingTable.of(batch.origin)
         self._set_feature_names(batch.schema)
         return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
 
@@ -109,14 +125,43 @@ class Labeler(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _batch(self, X: Any) -> SequenceBatch:
-        return as_batch(X, sequence=self.sequence, schema=self._schema, estimator_name=type(self).__name__)
+    def _batch(self, X: Any, allow_missing_columns: bool = False) -> SequenceBatch:
+        return as_batch(
+            X, sequence=self.sequence, schema=self._schema, estimator_name=type(self).__name__,
+            allow_missing_columns=allow_missing_columns,
+        )  # fmt: skip
 
-    def _opened(self, X: Any) -> SequenceBatch:
+    def _opened(self, X: Any, allow_missing_columns: bool = False) -> SequenceBatch:
         """Read X for prediction: of a fitted labeller, with possible parameters."""
         check_is_fitted(self)
         check_parameters(type(self).__name__, vars(self), self._prediction_rules)
-        return self._batch(X)
+        check_parameters(
+            "predict", {"allow_missing_columns": allow_missing_columns}, {"allow_missing_columns": one_of(True, False)}
+        )
+        batch = self._batch(X, allow_missing_columns)
+        self._warn_if_torn(batch)
+        return batch
+
+    def _warn_if_torn(self, batch: SequenceBatch) -> None:
+        """Warn, once, if sequences of the training table come back in part."""
+        table: TrainingTable | None = getattr(self, "_training_table", None)  # a model from a file has none
+        torn = [] if table is None or batch.origin.ids is None else table.torn(batch.origin)
+        if torn:
+            name, now, then = torn[0]
+            warnings.warn(
+                f"Sequences are torn apart: X does not hold all rows of {len(torn)} sequence(s) that "
+                f"{type(self).__name__} was trained on; {name!r} has {now} rows here and had {then} in training. "
+                f"Labels at the edges of a part lack their context, and scores are too good if one part is trained on "
+                f"and another one is scored. Keep the rows of a sequence together, in cross-validation by "
+                f"cv=SequenceKFold(5, sequence={self._schema.sequence!r}) of seqboost.evaluation. If these are other "
+                f"sequences, give them ids of their own.",
+                stacklevel=4,
+            )
+
+    def __getstate__(self) -> Any:
+        """Leave out what is kept in memory only."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_training_table"}
 
     # --------------------------------------------------------------------------------------------- prediction
 
@@ -128,12 +173,15 @@ class Labeler(BaseEstimator):
         """Return codes of labels, (n_rows,)."""
         return np.argmax(self._marginals(batch), axis=1).astype(np.int32)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Label sequences.
 
         Parameters
         ----------
         X : as in ``fit``
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -146,15 +194,18 @@ class Labeler(BaseEstimator):
         >>> print(*model.predict(["manana"])[0])
         0 1 0 1 0 1
         """
-        batch = self._opened(X)
+        batch = self._opened(X, allow_missing_columns)
         return batch.restore(self.classes_[self._codes(batch)])
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_t = k | X).
 
         Parameters
         ----------
         X : as in ``fit``
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -167,10 +218,10 @@ class Labeler(BaseEstimator):
         >>> model.predict_proba(["manana"])[0].shape
         (6, 2)
         """
-        batch = self._opened(X)
+        batch = self._opened(X, allow_missing_columns)
         return batch.restore(self._marginals(batch))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, allow_missing_columns: bool = False) -> float:
         """Return the share of elements that are labelled right; unobserved labels do not count.
 
         Labels that training did not have count as wrong; if there are no others, a warning says so.
@@ -180,6 +231,9 @@ class Labeler(BaseEstimator):
         X, y : as in ``fit``
         sample_weight : array-like of shape (n_sequences,), optional
             Weights of sequences.
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -192,7 +246,7 @@ class Labeler(BaseEstimator):
         >>> model.score(["manana"], ["010101"])
         1.0
         """
-        batch = self._opened(X)
+        batch = self._opened(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark")
         weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)
         counted = (labels != UNOBSERVED) & (weights > 0)

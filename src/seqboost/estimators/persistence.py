@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from seqboost.estimators.transitions import followers
 from seqboost.exceptions import InputError, InputTypeError, ModelFileError
 from seqboost.model import read_model, write_model
 from seqboost.sequences import BatchSchema, LabelCoder
@@ -131,6 +132,7 @@ def without_null(values: list[float | None]) -> list[float]:
 
 def plain(value: Any) -> Any:
     """Return a parameter as JSON can hold it."""
+    value = followers(value)
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
     if isinstance(value, np.generic):

@@ -55,8 +55,10 @@ class SequenceLabeler(Labeler):
         """Return a chain of these scores within the forbidden transitions; None if nothing is forbidden."""
         return None
 
-    def _potentials(self, X: Any) -> tuple[SequenceBatch, Potentials | SeenPotentials]:
-        batch = self._opened(X)
+    def _potentials(
+        self, X: Any, allow_missing_columns: bool = False
+    ) -> tuple[SequenceBatch, Potentials | SeenPotentials]:
+        batch = self._opened(X, allow_missing_columns)
         return batch, self._scored(batch)
 
     def _posterior(self, potentials: Potentials | SeenPotentials) -> Posterior:
@@ -86,12 +88,15 @@ class SequenceLabeler(Labeler):
             return viterbi(constrained, n_threads=n_threads).labels
         return np.argmax(prob, axis=1).astype(np.int32)
 
-    def predict_marginals(self, X: Any) -> Any:
+    def predict_marginals(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_{t−1}, …, y_{t−m}, y_t | X): probabilities of contexts and labels together.
 
         Parameters
         ----------
         X : as in ``fit``
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -107,7 +112,7 @@ class SequenceLabeler(Labeler):
         >>> model.predict_marginals(["manana"])[0].shape
         (6, 2, 2)
         """
-        batch, potentials = self._potentials(X)
+        batch, potentials = self._potentials(X, allow_missing_columns)
         if isinstance(potentials, SeenPotentials):
             raise ParameterError(
                 "predict_marginals has an entry for every context, which contexts='seen' does without; use "
@@ -121,7 +126,9 @@ class SequenceLabeler(Labeler):
         found = posterior(potentials, n_threads=self._n_threads)
         return batch.restore(np.ascontiguousarray(found.marginals.transpose(1, 2, 0)))
 
-    def predict_kbest(self, X: Any, k: int = 5) -> list[list[tuple[NDArray[Any], float]]]:
+    def predict_kbest(
+        self, X: Any, k: int = 5, *, allow_missing_columns: bool = False
+    ) -> list[list[tuple[NDArray[Any], float]]]:
         """Return the ``k`` most probable labellings of each sequence.
 
         Parameters
@@ -129,6 +136,9 @@ class SequenceLabeler(Labeler):
         X : as in ``fit``
         k : int, default=5
             Number of labellings; fewer are returned if fewer are possible.
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -144,7 +154,7 @@ class SequenceLabeler(Labeler):
         0 1 0 1 0 0 True
         """
         check_parameters("predict_kbest", {"k": k}, {"k": integer(1, 1_000_000)})
-        batch, potentials = self._potentials(X)
+        batch, potentials = self._potentials(X, allow_missing_columns)
         k = min(int(k), len(self.classes_) ** int(batch.lengths.max()))
         n_threads = self._n_threads
         log_z = log_partition(potentials, n_threads=n_threads)
@@ -153,7 +163,7 @@ class SequenceLabeler(Labeler):
             for found, z in zip(k_best(potentials, k, n_threads=n_threads), log_z, strict=True)
         ]
 
-    def log_prob(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def log_prob(self, X: Any, y: Any, *, allow_missing_columns: bool = False) -> NDArray[np.float64]:
         """Return log P(y | X) of each sequence; labels that are None or NaN are summed over.
 
         A labelling that ``transitions`` forbids has −inf.
@@ -161,6 +171,9 @@ class SequenceLabeler(Labeler):
         Parameters
         ----------
         X, y : as in ``fit``
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
@@ -174,7 +187,7 @@ class SequenceLabeler(Labeler):
         >>> bool(likely > unlikely)
         True
         """
-        batch, potentials = self._potentials(X)
+        batch, potentials = self._potentials(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
         n_threads = self._n_threads
         score = log_partition_of(labels, potentials, n_threads)

@@ -18,6 +18,7 @@ from seqboost.chain import Potentials, SeenPotentials
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.automatic import AUTOMATIC, automatic_rate, is_auto, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, Divisions, has_blocks
+from seqboost.estimators.labeler import MANY_LABELS
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.methods import (
     check_class_weight,
@@ -42,6 +43,7 @@ from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, w
 from seqboost.estimators.seen import check_contexts
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train, train_again
+from seqboost.estimators.transitions import followers
 from seqboost.estimators.trials import Heard, best_of_trials, left_to_trials, sample_for_trials, tried_on_sample
 from seqboost.exceptions import MemoryLimitError, ParameterError
 from seqboost.model import FrozenModel
@@ -166,7 +168,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         fewer than 4,000 labels, up to four tenths of the sequences in turn. There are no trials with validation data of
         your own, ``warm_start``, ``beam``, ``init="linear"`` or the pseudo-likelihood, for more than 50,000 positions
         (then a sample of the sequences decides, on ``l2_regularization`` and ``window``) or fewer than 500 held-out
-        labels. Whoever names ``potentials`` and ``window`` saves their time.
+        labels. Whoever names ``potentials`` and ``window`` saves their time. More than 1,000 labels need factored
+        ones, by name.
     trees : {"auto", "per_label", "shared"}, default="auto"
         What a round grows: a tree for each label, or one tree for all, whose leaves hold a value for each label and
         whose splits gain Σ_k G_k² / (H_k + λ). With many labels a shared tree costs a fraction of the others, and
@@ -206,9 +209,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     n_bags : int, default=1
         Trees for each label in each round, whose average is added; each on a sample of its own (without ``sampling``,
         on 63 % of the positions).
-    transitions : "any", "seen", name of a scheme, or array of shape (n_labels, n_labels), default="any"
-        Which label may follow which (row = from, column = to): those seen in fit, those of a scheme ("IOB2",
-        "BIOES", …), or those that an array allows.
+    transitions : "any", "seen", name of a scheme, dict, DataFrame or array, default="any"
+        Which label may follow which: those seen in fit, those of a scheme ("IOB2", "BIOES", …), those of a dict
+        ``{from: [to, …]}`` with an entry for every label, or those where a table of booleans is true (row = from,
+        column = to). A pandas DataFrame is matched by the labels in its index and columns, an array of shape
+        (n_labels, n_labels) by position, in the order of ``classes_``.
     beam : int or None, default=None
         Training and prediction keep only so many contexts at each position, in training one more, that of the labels: a
         pruned forward–backward pass. To prune prediction alone, set it after ``fit``.
@@ -379,6 +384,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.verbose = verbose
         self.n_jobs = n_jobs
 
+    @property
+    def _label_limit(self) -> int | None:
+        return None if self.potentials == "factored" else MANY_LABELS
+
     @with_callbacks
     def fit(
         self,
@@ -475,6 +484,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         """Return the parameters of a fit, checked."""
         # numpy's numbers would have kernels compiled for their types
         parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
+        parameters["transitions"] = followers(parameters["transitions"])
         rules = {name: rule for name, rule in RULES.items() if name in parameters}
         check_parameters(type(self).__name__, parameters, rules)
         return parameters

@@ -18,6 +18,7 @@ from seqboost.evaluation.scores import (
     label_scores,
     sequence_accuracy,
 )
+from seqboost.evaluation.splitting import SequenceKFold
 
 __all__ = [
     "Calibration",
@@ -30,6 +31,7 @@ __all__ = [
     "LabelledSequences",
     "McNemar",
     "PermutationTest",
+    "SequenceKFold",
     "SpanScores",
     "accuracy",
     "calibration",

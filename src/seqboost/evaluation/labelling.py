@@ -63,7 +63,7 @@ class LabelledSequences:
         )
 
 
-def label_sequences(model: Any, X: Any, y: Any = None) -> LabelledSequences:
+def label_sequences(model: Any, X: Any, y: Any = None, *, allow_missing_columns: bool = False) -> LabelledSequences:
     """Label sequences with a model; lists and tables alike come back sequence by sequence.
 
     Parameters
@@ -74,6 +74,8 @@ def label_sequences(model: Any, X: Any, y: Any = None) -> LabelledSequences:
         Sequences.
     y : as in ``fit``, optional
         True labels; those that the model does not know count as errors, and as unobserved in ``log_prob``.
+    allow_missing_columns : bool, default=False
+        As in ``predict``.
 
     Returns
     -------
@@ -91,7 +93,10 @@ def label_sequences(model: Any, X: Any, y: Any = None) -> LabelledSequences:
     # Labellers remember the columns they were trained with, and which of them told sequences apart.
     schema = getattr(model, "_schema", None)
     sequence = getattr(model, "sequence", None)
-    batch = as_batch(X, sequence=sequence, schema=schema, estimator_name=type(model).__name__)
+    batch = as_batch(
+        X, sequence=sequence, schema=schema, estimator_name=type(model).__name__,
+        allow_missing_columns=allow_missing_columns,
+    )  # fmt: skip
     given = X if schema is None else batch
     classes = tuple(np.asarray(model.classes_).tolist())
     truth = None if y is None else _truth(batch, y)
@@ -126,6 +131,7 @@ def by_sequence(batch: SequenceBatch, answer: Any) -> list[NDArray[Any]]:
 
 
 def _truth(batch: SequenceBatch, y: Any) -> list[list[Any]]:
+    y = batch.aligned(y)
     given = [y[i] for i in range(len(y))] if isinstance(y, (list, tuple, np.ndarray)) else list(y)
     if batch.origin.origin != "list":
         if len(given) != batch.n_rows:

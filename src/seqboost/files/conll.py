@@ -20,7 +20,7 @@ import numpy as np
 
 from seqboost.files.building import PIECE_ROWS, Rows, TextColumn
 from seqboost.files.output import refuse_sparse, sequence_rows
-from seqboost.files.reading import Answers, Reading, SequenceData, tabled
+from seqboost.files.reading import MISSING_COLUMN, Answers, Reading, SequenceData, tabled
 from seqboost.files.source import Source
 
 __all__ = ["answer_conll", "read_conll", "write_conll"]
@@ -123,11 +123,15 @@ def _label_place(source: Source, names: list[str], label: str | None) -> int:
 
 def _used(source: Source, names: list[str], label: int | None, reading: Reading) -> list[int]:
     """Choose the columns that are features."""
-    for name in (*reading.drop, *reading.categorical, *reading.inputs):
+    inputs = reading.inputs_in(names)
+    declared = [name for name in reading.categorical if name not in reading.inputs]
+    for name in (*reading.drop, *declared, *inputs):
         if name not in names and name != reading.label:
-            raise source.stop(f"it has no column {name!r}; its columns are {', '.join(names)}")
-    wanted = reading.inputs or [name for j, name in enumerate(names) if j != label and name not in reading.drop]
-    return [names.index(name) for name in wanted]
+            hint = MISSING_COLUMN if name in inputs else ""
+            raise source.stop(f"it has no column {name!r}; its columns are {', '.join(names)}{hint}")
+    if not reading.inputs:
+        inputs = [name for j, name in enumerate(names) if j != label and name not in reading.drop]
+    return [names.index(name) for name in inputs]
 
 
 def answer_conll(source: Source, data: SequenceData, answers: Answers, file: Any) -> None:

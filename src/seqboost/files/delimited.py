@@ -16,7 +16,7 @@ import numpy as np
 
 from seqboost.files.building import PIECE_ROWS, Codes, Rows, TextColumn
 from seqboost.files.output import label_text, refuse_sparse, sequence_rows
-from seqboost.files.reading import Answers, Reading, SequenceData, tabled
+from seqboost.files.reading import MISSING_COLUMN, Answers, Reading, SequenceData, tabled
 from seqboost.files.source import Source
 
 __all__ = ["answer_table", "choose_columns", "read_table_file", "write_csv", "write_tsv"]
@@ -24,6 +24,7 @@ __all__ = ["answer_table", "choose_columns", "read_table_file", "write_csv", "wr
 DELIMITERS = ",;\t|"
 ROW = "(row)"  # a first column without a name: the numbers or names of rows that R and pandas write
 LABEL_NAMES = ("label", "labels", "y", "tag", "class", "target")
+FEATURE = "a feature, as in training"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
         if name in names:
             return list(names).index(name)
         hint = "" if reading.header else "; without a header columns are called x0, x1, ..."
+        if role == FEATURE:
+            hint += MISSING_COLUMN
         raise source.stop(f"it has no column {name!r}, which should be {role}; its columns are {shown}{hint}")
 
     for name, count in Counter(names).items():
@@ -62,7 +65,7 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
         raise source.stop(f"the column {names[label]!r} cannot be both label and sequence; name two columns")
     roles = [(reading.drop, "dropped"), (reading.categorical, "categorical"), (reading.numeric, "numeric")]
     if reading.inputs:
-        features = [place(name, "a feature, as in training") for name in reading.inputs]
+        features = [place(name, FEATURE) for name in reading.inputs_in(names)]
     else:
         left_out = {place(name, role) for wanted, role in roles for name in wanted if role == "dropped"}
         for wanted, role in roles:

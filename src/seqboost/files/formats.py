@@ -12,7 +12,7 @@ from typing import Any
 
 from seqboost.exceptions import DataFileError
 from seqboost.files import arrow, conll, crfsuite, delimited, jsonlines, sparse, text
-from seqboost.files.reading import Answers, Reading, SequenceData
+from seqboost.files.reading import Answers, Reading, SequenceData, refuse_fractions
 from seqboost.files.source import Source, Watcher, plain_suffixes, written
 from seqboost.files.words import add_word_features
 
@@ -154,6 +154,7 @@ def read_sequences(
             raise DataFileError(f"{os.fspath(listed[0])} has no labels; name the column that holds them (--label)")
         if (data.label_codes < 0).all():
             raise DataFileError(f"{os.fspath(listed[0])} has no label that is not empty; at least one is needed")
+        refuse_fractions(data)
     if reading.features == "words":
         data = add_word_features(data)
     elif reading.features is not None:

@@ -33,6 +33,7 @@ class _Key:
 
     def __init__(self, row: int) -> None:
         self.first_row = row
+        self.count = 0  # rows that have the key
         self.rows = array("q")
         self.numbers = array("d")
         self.words = Codes()
@@ -44,6 +45,7 @@ class _Key:
 
     def add(self, row: int, value: Any) -> None:
         """Add a value that was found to be of the right kind."""
+        self.count += 1
         if value is None:
             if not self.codes:
                 self.missing.append(row)
@@ -183,6 +185,7 @@ class Keys:
         self._refuse_equal_names(layout)
         n_numeric = sum(key.is_numeric for key in self._keys.values())
         lists = tuple(name for name, key in self._keys.items() if key.kind == "list")
+        everywhere = tuple(name for name, key in self._keys.items() if key.count == layout.n_rows)
         columns, rows, names, values = [], [], [], []
         for name in list(self._keys):
             key = self._keys.pop(name)
@@ -195,9 +198,9 @@ class Keys:
             else:
                 columns.append(key.column(name, layout.n_rows))
         if not names:
-            return columns, Extra(lists=lists)
+            return columns, Extra(lists=lists, everywhere=everywhere)
         matrix = indicator_matrix(np.concatenate(rows), names, np.concatenate(values), layout)
-        return columns, Extra(*matrix, lists=lists)
+        return columns, Extra(*matrix, lists=lists, everywhere=everywhere)
 
     def _refuse_equal_names(self, layout: Layout) -> None:
         """Refuse two keys that make columns of one name, as {"a": ["b"], "a=b": 7} does."""

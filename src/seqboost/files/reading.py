@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -10,13 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import DataFileError
-from seqboost.files.building import Rows
+from seqboost.exceptions import DataFileError, InputError
+from seqboost.files.building import MISSING_NUMBERS, Rows
 from seqboost.files.source import BadLine, Source
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import Column, Extra, assemble
 
-__all__ = ["Answers", "Reading", "SequenceData", "label_values", "labelled", "tabled"]
+__all__ = ["Answers", "Reading", "SequenceData", "label_values", "labelled", "refuse_fractions", "tabled"]
+
+MISSING_COLUMN = ". Add it, or have its values taken as missing (--allow-missing-columns)"
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Reading:
         What is derived from the columns: see :func:`seqboost.files.add_word_features`.
     inputs : tuple of str
         The columns that a model was trained with, before ``features``: others are not read.
+    allow_missing_columns : bool
+        Whether a file may lack some of ``inputs``.
     """
 
     format: str | None = None
@@ -62,6 +67,7 @@ class Reading:
     encoding: str = "utf-8"
     features: str | None = None
     inputs: tuple[str, ...] = ()
+    allow_missing_columns: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return what differs from the defaults, ready for JSON."""
@@ -74,6 +80,10 @@ class Reading:
         known = {f.name for f in fields(cls)}
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
         return cls(**plain)
+
+    def inputs_in(self, names: Sequence[str]) -> list[str]:
+        """Return the columns of training that are to be read from a file with these columns."""
+        return [name for name in self.inputs if name in names or not self.allow_missing_columns]
 
     def kind_of(self, name: str, default: str = "auto") -> str:
         """Say what a column is declared to be."""
@@ -125,6 +135,7 @@ class SequenceData:
     @property
     def y(self) -> list[Any]:
         """Labels as ``fit`` takes them: in the order of the rows of a table, else one list for each sequence."""
+        refuse_fractions(self)
         flat = self.labels
         if self.batch.origin.origin == "table":
             return flat
@@ -208,6 +219,26 @@ def labelled(rows: Rows, *, typed: bool = False) -> tuple[NDArray[np.int32], tup
     place = {word: k for k, word in enumerate(words)}
     new = np.array([place.get(word, -1) for word in rows.labels.index], dtype=np.int32)
     return (new[codes] if len(new) else codes), tuple(label_values(words, typed=typed))
+
+
+def refuse_fractions(data: SequenceData) -> None:
+    """Refuse labels that are numbers, some of them with fractions: a target of regression, not classes."""
+    if data.reading.format == "jsonl":  # which tells numbers from strings, and refuses such numbers when it is read
+        return
+    try:
+        values = [0.0 if name in MISSING_NUMBERS else float(name) for name in data.label_names]
+    except (TypeError, ValueError, OverflowError):  # words, None, or integers beyond floats
+        return
+    at = next((k for k, value in enumerate(values) if math.isfinite(value) and not value.is_integer()), None)
+    if at is None or data.label_codes is None:
+        return
+    rows = data.batch.origin.table_rows
+    codes = data.label_codes if rows is None else data.label_codes[rows]
+    raise InputError(
+        f"The labels are numbers with fractions, not classes: {data.batch.where(int(np.argmax(codes == at)))} has "
+        f"{data.label_names[at]!r}. Bin the target, write labels that are not numbers if they really are classes (v0.5 "
+        "instead of 0.5), or name another column with the labels (--label)."
+    )
 
 
 def tabled(

@@ -36,6 +36,7 @@ def write_report(
     title: str | None = None,
     scheme: str | None = None,
     max_sequences: int = 200,
+    allow_missing_columns: bool = False,
 ) -> None:
     """Write one HTML page that shows a model and how it labels sequences.
 
@@ -58,6 +59,8 @@ def write_report(
         Scheme of the labels, for scores of spans.
     max_sequences : int, default=200
         How many sequences the page shows at most, spread evenly; the scores are of all.
+    allow_missing_columns : bool, default=False
+        As in ``predict``.
 
     Examples
     --------
@@ -70,13 +73,23 @@ def write_report(
     ...     os.listdir(folder)
     ['report.html']
     """
-    page = render_report(model, X, y, title=title, scheme=scheme, max_sequences=max_sequences)
+    page = render_report(
+        model, X, y, title=title, scheme=scheme, max_sequences=max_sequences,
+        allow_missing_columns=allow_missing_columns,
+    )  # fmt: skip
     with written(path) as file:
         file.write(page)
 
 
 def render_report(
-    model: Any, X: Any, y: Any = None, *, title: str | None = None, scheme: str | None = None, max_sequences: int = 200
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    scheme: str | None = None,
+    max_sequences: int = 200,
+    allow_missing_columns: bool = False,
 ) -> str:
     """Return the page that :func:`write_report` writes; parameters as there.
 
@@ -90,7 +103,7 @@ def render_report(
     """
     if not isinstance(max_sequences, int) or max_sequences < 0:
         raise ParameterError(f"max_sequences={max_sequences!r}: expected a whole number of 0 or more")
-    found = label_sequences(model, X, y)
+    found = label_sequences(model, X, y, allow_missing_columns=allow_missing_columns)
     score = found.evaluate(scheme) if found.has_truth else None
     others = {label: None for labels in found.truth or [] for label in labels if label is not None and label == label}
     labels = list(dict.fromkeys([*found.classes, *others]))

@@ -63,6 +63,8 @@ class BatchSchema:
         Keys of dicts whose values are lists or sets of strings; their columns are ``"key=member"``.
     has_names : bool, default=False
         Whether the names are the user's own even if they look like ours (a flat table with columns "x0", "x1").
+    everywhere : tuple of str, default=()
+        Keys of dicts that every position has.
     """
 
     columns: tuple[ColumnSchema, ...]
@@ -71,6 +73,7 @@ class BatchSchema:
     sequence: str | None = None
     lists: tuple[str, ...] = ()
     has_names: bool = False
+    everywhere: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def n_features(self) -> int:
@@ -89,6 +92,13 @@ class BatchSchema:
             return True
         return any(name != f"x{j}" for j, name in enumerate(self.names))
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Names that data of the same kind must have: all columns of a table, the keys that every dict has."""
+        if self.form == "table" or self.has_names:
+            return tuple(column.name for column in self.columns)
+        return self.everywhere
+
     def to_json(self) -> dict[str, Any]:
         """Return plain dicts and lists, ready for JSON."""
         return {
@@ -100,6 +110,7 @@ class BatchSchema:
             "sequence": self.sequence,
             "lists": list(self.lists),
             "has_names": self.has_names,
+            "everywhere": list(self.everywhere),
         }
 
     @classmethod
@@ -110,7 +121,9 @@ class BatchSchema:
             for c in data["columns"]
         )
         lists, has_names = tuple(data.get("lists", ())), bool(data.get("has_names", False))
-        return cls(columns, tuple(data["sparse_names"]), data["form"], data.get("sequence"), lists, has_names)
+        everywhere = tuple(data.get("everywhere", ()))
+        sparse_names = tuple(data["sparse_names"])
+        return cls(columns, sparse_names, data["form"], data.get("sequence"), lists, has_names, everywhere)
 
 
 def empty_sequence(i: int) -> InputError:
@@ -133,11 +146,17 @@ class Layout:
         What the user handed in: a list of sequences, one table, or one flat matrix of one-position sequences.
     table_rows : ndarray of int64, shape (n_rows,), or None
         Row of the user's table that each row came from (``origin="table"`` only).
+    ids : tuple or None
+        What the sequence column of the user's table holds for each sequence.
+    index : pandas.Index, tuple of these (one for each sequence), or None
+        Index of the user's table, or of the tables in the user's list.
     """
 
     offsets: NDArray[np.int64]
     origin: str = "list"
     table_rows: NDArray[np.int64] | None = None
+    ids: tuple[Any, ...] | None = None
+    index: Any = None
 
     @classmethod
     def from_lengths(cls, lengths: Any, origin: str = "list", table_rows: NDArray[np.int64] | None = None) -> Layout:
@@ -185,7 +204,9 @@ class Layout:
         np.cumsum(lengths, out=offsets[1:])
         rows = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
         table_rows = None if self.table_rows is None else self.table_rows[rows]
-        return Layout(offsets, self.origin, table_rows), rows
+        ids = None if self.ids is None else tuple(self.ids[i] for i in sequences.tolist())
+        index = tuple(self.index[i] for i in sequences.tolist()) if isinstance(self.index, tuple) else None
+        return Layout(offsets, self.origin, table_rows, ids, index), rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +316,7 @@ class SequenceBatch:
 
     def cut(self, offsets: NDArray[np.int64]) -> SequenceBatch:
         """Return the same rows as other sequences, which begin at ``offsets``."""
-        return replace(self, offsets=offsets, origin=replace(self.origin, offsets=offsets))
+        return replace(self, offsets=offsets, origin=replace(self.origin, offsets=offsets, ids=None, index=None))
 
     def with_schema(self, schema: BatchSchema) -> SequenceBatch:
         """Return the same data under another schema."""
@@ -324,6 +345,22 @@ class SequenceBatch:
         numeric = np.concatenate([self.numeric, values], axis=1, dtype=np.float64)
         return replace(self, numeric=numeric, schema=replace(self.schema, columns=columns))
 
+    def aligned(self, y: Any) -> Any:
+        """Return labels in the order of the user's rows, where both X and y have a pandas index.
+
+        Parameters
+        ----------
+        y : object
+            Labels as the user gave them: a series for a table, a list of series for a list of tables. All others are
+            returned as they are.
+        """
+        index = self.origin.index
+        if not isinstance(index, tuple):
+            return _aligned(y, index, "")
+        if not isinstance(y, (list, tuple)) or len(y) != len(index):
+            return y
+        return [_aligned(part, own, f"[{i}]") for i, (part, own) in enumerate(zip(y, index, strict=True))]
+
     def restore(self, flat: Any) -> Any:
         """Give per-row answers back in the user's form.
 
@@ -349,6 +386,25 @@ class SequenceBatch:
             return restored
         bounds = self.offsets.tolist()
         return [flat[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def _aligned(y: Any, index: Any, place: str) -> Any:
+    """Return a series in the order of a pandas index; one of another length is refused later."""
+    given: Any = getattr(y, "index", None)
+    if index is None or not hasattr(given, "get_indexer") or len(given) != len(index) or given.equals(index):
+        return y
+    if given.is_unique and index.is_unique:
+        rows = given.get_indexer(index)
+        if (rows >= 0).all():
+            return y.iloc[rows]
+        row = int(np.argmin(rows))
+        problem = f"row {row} of X{place} has {index[row : row + 1].tolist()[0]!r}, which y{place} lacks"
+    else:
+        problem = f"their labels differ in order, and some of {'X' if given.is_unique else 'y'}{place} repeat"
+    raise InputError(
+        f"X{place} and y{place} have different pandas indexes, so labels cannot be matched with rows: {problem}. Give "
+        f"both the same index, or pass y{place}.to_numpy() if the labels are in the order of the rows."
+    )
 
 
 def compact(

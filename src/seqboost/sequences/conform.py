@@ -79,7 +79,9 @@ def _value_at(column: Column, row: int) -> Any:
     return column.categories[column.values[row]]
 
 
-def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> SequenceBatch:
+def conform(
+    batch: SequenceBatch, schema: BatchSchema, estimator_name: str, allow_missing_columns: bool = False
+) -> SequenceBatch:
     """Return the batch with exactly the columns and kinds of ``schema``."""
     given = batch.schema
     target = replace(schema, form=given.form, sequence=given.sequence or schema.sequence)
@@ -104,7 +106,6 @@ def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> S
     if by_name:
         _refuse_numbers_for_lists(batch, schema, dense, sparse_place, estimator_name)
         _refuse_lists_for_values(batch, schema, place, estimator_name)
-        _warn_if_nothing_is_known(given, schema, estimator_name)
     columns = []
     for j, wanted in enumerate(schema.columns):
         key = wanted.name if by_name else j
@@ -118,6 +119,10 @@ def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> S
     if schema.sparse_names:
         sparse = _sparse_part(batch, place, dense, sparse_place, schema, estimator_name)
         extra = Extra(sparse, schema.sparse_names, target.sequence)
+    if by_name:
+        if not allow_missing_columns:
+            _refuse_missing_columns(given, schema, estimator_name)
+        _warn_if_nothing_is_known(given, schema, estimator_name)
     return assemble(columns, batch.origin, target.form, extra).with_schema(target)
 
 
@@ -150,6 +155,21 @@ def _by_name(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> bo
             stacklevel=4,
         )
     return False
+
+
+def _refuse_missing_columns(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> None:
+    """Refuse data without a column of training: a name is misspelt, or the data are not those of the model."""
+    present = {*given.names, *given.lists}
+    present -= {column.name for column in schema.columns if _is_member(column.name, given)}  # they fill no dense column
+    lacking = tuple(name for name in schema.required if name not in present)
+    if lacking:
+        every = ", as a key of every position" if schema.form == "dicts" else ""
+        raise InputError(
+            f"X lacks the column(s) {_shown(lacking)} that {estimator_name} was trained with{every}; it has "
+            f"{_shown((*given.names, *given.lists)) or 'none'}. The feature names should match those that were passed "
+            "during fit. Add the column(s), with None for values that are not known, or pass "
+            "allow_missing_columns=True (--allow-missing-columns) to have all their values taken as missing."
+        )
 
 
 def _is_member(name: str, given: BatchSchema) -> bool:

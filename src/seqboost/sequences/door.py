@@ -51,6 +51,7 @@ def as_batch(
     categorical_features: Any = None,
     schema: BatchSchema | None = None,
     estimator_name: str = "TreeCRF",
+    allow_missing_columns: bool = False,
 ) -> SequenceBatch:
     """Turn the user's object into a :class:`SequenceBatch`.
 
@@ -72,6 +73,8 @@ def as_batch(
         Columns and kinds to be forced (those of training).
     estimator_name : str, default="TreeCRF"
         Name used in messages.
+    allow_missing_columns : bool, default=False
+        Whether X may lack columns of ``schema``; their values are missing then.
 
     Returns
     -------
@@ -85,12 +88,12 @@ def as_batch(
     """
     if isinstance(X, SequenceBatch):
         batch = X if schema is not None else _force(X, categorical_features)
-        return batch if schema is None else conform(batch, schema, estimator_name)
+        return batch if schema is None else conform(batch, schema, estimator_name, allow_missing_columns)
     if schema is not None:
         categorical_features = TrainedCategories(column.name for column in schema.columns if column.forced)
         sequence = schema.sequence if sequence is None else sequence
     if is_table(X):
-        batch = read_table(X, sequence, categorical_features, schema, estimator_name)
+        batch = read_table(X, sequence, categorical_features, schema)
         if sequence is None:
             _warn_flat(schema, "Name the column that tells the sequences apart: sequence='...'")
     else:
@@ -100,7 +103,9 @@ def as_batch(
                 "Leave sequence out, or pass a table (pandas, polars, pyarrow)."
             )
         batch = _read(X, categorical_features, schema, estimator_name)
-    return refuse_mixtures(batch) if schema is None else conform(batch, schema, estimator_name)
+    if schema is None:
+        return refuse_mixtures(batch)
+    return conform(batch, schema, estimator_name, allow_missing_columns)
 
 
 def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
@@ -115,7 +120,9 @@ def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
         for j, column in enumerate(columns_of(batch))
     ]
     schema = batch.schema
-    extra = Extra(batch.sparse, schema.sparse_names, schema.sequence, schema.lists, schema.has_names)
+    extra = Extra(
+        batch.sparse, schema.sparse_names, schema.sequence, schema.lists, schema.has_names, schema.everywhere
+    )  # fmt: skip
     return assemble(columns, batch.origin, schema.form, extra)
 
 
@@ -221,7 +228,7 @@ def _read_list(
     if kind == "sparse":
         return read_sparse(sequences, "sparse", categorical_features)
     if kind == "table":
-        return read_table_list(sequences, categorical_features, schema, estimator_name)
+        return read_table_list(sequences, categorical_features, schema)
     if kind == "string":
         return read_strings(sequences, categorical_features)
     if kind == "scalar":

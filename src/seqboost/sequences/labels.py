@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -69,8 +71,8 @@ class LabelCoder:
         index = _index_of(labels, batch)
         real = [label for label in index if not is_missing(label)]
         for label in real:
-            if isinstance(label, (float, np.floating)) and not float(label).is_integer():
-                _check_numbers(np.array([float(label)]), batch)
+            if _has_fraction(label):
+                raise _continuous(label, batch.where(labels.index(label)))
         if not real:
             raise _nothing_observed(batch)
         ordered = _sort_labels(real)
@@ -205,18 +207,31 @@ def _class_array(labels: list[Any]) -> NDArray[Any]:
 
 
 def _check_numbers(labels: NDArray[Any], batch: SequenceBatch) -> None:
-    """Refuse infinite labels, and regression targets where X is flat."""
+    """Refuse infinite labels and labels with fractions."""
     if labels.dtype.kind != "f":
         return
     infinite = np.isinf(labels)
     if infinite.any():
         raise _infinite_label(batch.where(int(np.argmax(infinite))))
-    real = labels[~np.isnan(labels)]
-    if batch.origin.origin == "flat" and (real != np.floor(real)).any():
-        raise InputError(
-            "Unknown label type: continuous. Labels must be classes, but y holds numbers with fractions; "
-            "bin them or turn them into strings if they really are classes."
-        )
+    fractions = (labels != np.floor(labels)) & ~np.isnan(labels)
+    if fractions.any():
+        row = int(np.argmax(fractions))
+        raise _continuous(labels[row].item(), batch.where(row))
+
+
+def _has_fraction(label: Any) -> bool:
+    """Check whether a label is a number that is not whole."""
+    if isinstance(label, Decimal):
+        return label != label.to_integral_value()
+    return isinstance(label, numbers.Real) and bool(label % 1)
+
+
+def _continuous(label: Any, where: str) -> InputError:
+    return InputError(
+        f"Unknown label type: continuous. Labels must be classes, but the label at {where} is {label!r}, a number with "
+        "a fraction. Bin the target (for example with numpy.digitize), or turn the labels into strings if they really "
+        "are classes."
+    )
 
 
 def _nothing_observed(batch: SequenceBatch) -> InputError:

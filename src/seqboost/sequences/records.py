@@ -101,10 +101,12 @@ def read_dicts(
     lists = tuple(items.names[j] for j in np.flatnonzero(multiple))
     if schema is not None and schema.named and not columns and not sparse_names:
         return without_columns(layout, lists)
+    counts = np.diff(items.starts)
+    everywhere = tuple(items.names[j] for j in np.flatnonzero(counts == layout.n_rows))
     if not sparse_rows:
-        return assemble(columns, layout, "dicts", Extra(lists=lists))
+        return assemble(columns, layout, "dicts", Extra(lists=lists, everywhere=everywhere))
     rows, values = np.concatenate(sparse_rows), np.concatenate(sparse_values)
-    extra = Extra(*indicator_matrix(rows, sparse_names, values, layout), lists=lists)
+    extra = Extra(*indicator_matrix(rows, sparse_names, values, layout), lists=lists, everywhere=everywhere)
     return assemble(columns, layout, "dicts", extra)
 
 

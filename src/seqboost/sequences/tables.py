@@ -5,8 +5,10 @@ narwhals is imported only when a table comes in.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -29,6 +31,7 @@ from seqboost.sequences.columns import (
     resolve_categorical,
     shrink,
 )
+from seqboost.sequences.records import without_columns
 
 __all__ = ["as_frame", "holds_numbered_categories", "is_table", "read_table", "read_table_list", "series_array"]
 
@@ -107,9 +110,7 @@ def _refuse_repetition(names: list[str], place: str) -> None:
             )
 
 
-def read_table(
-    X: Any, sequence: Any, categorical_features: Any, schema: BatchSchema | None, estimator_name: str
-) -> SequenceBatch:
+def read_table(X: Any, sequence: Any, categorical_features: Any, schema: BatchSchema | None) -> SequenceBatch:
     """Read one table; rows with the same value in the column ``sequence`` are one sequence, in the order of the rows.
 
     Without ``sequence`` each row is a sequence of its own (form "flat").
@@ -124,18 +125,23 @@ def read_table(
     else:
         layout = _layout(frame, sequence)
         order = layout.table_rows
-    chosen = _choose(list(frame.columns), sequence, schema, estimator_name)
+    layout = replace(layout, index=_pandas_index(frame))
+    if sequence is not None:
+        _warn_if_index_decreases(layout)
+    chosen = _choose(list(frame.columns), sequence, schema)
+    if not chosen and schema is not None:
+        return without_columns(layout)
     form, name = ("flat", None) if sequence is None else ("table", str(sequence))
     return _read([frame], chosen, order, layout, form, categorical_features, name)
 
 
-def read_table_list(
-    tables: Sequence[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
-) -> SequenceBatch:
+def read_table_list(tables: Sequence[Any], categorical_features: Any, schema: BatchSchema | None) -> SequenceBatch:
     """Read a list of tables, one per sequence."""
     frames = [as_frame(table, f"X[{i}]") for i, table in enumerate(tables)]
     layout = Layout.from_lengths([frame.shape[0] for frame in frames])
-    chosen = _choose(list(frames[0].columns), None, schema, estimator_name)
+    layout = replace(layout, index=tuple(map(_pandas_index, frames)))
+    _warn_if_index_decreases(layout)
+    chosen = _choose(list(frames[0].columns), None, schema)
     trained = set() if schema is None else set(schema.names)
     for i, frame in enumerate(frames):
         lacking = [name for name in chosen if name not in frame.columns]
@@ -150,19 +156,57 @@ def read_table_list(
     return _read(frames, chosen, None, layout, "table", categorical_features, None)
 
 
-def _choose(present: list[Any], sequence: Any, schema: BatchSchema | None, estimator_name: str) -> list[Any]:
-    """Choose the feature columns: all but the sequence column, or those of training."""
+def _choose(present: list[Any], sequence: Any, schema: BatchSchema | None) -> list[Any]:
+    """Choose the feature columns: all but the sequence column, or those of training, if there are any of them."""
     features = [name for name in present if sequence is None or name != sequence]
     if schema is None or not schema.named or schema.form == "dicts":
         return features
     known = {str(name): name for name in features}
-    lacking = [column.name for column in schema.columns if column.name not in known]
-    if lacking:
-        raise InputError(
-            f"X lacks the column(s) {', '.join(map(repr, lacking))} that {estimator_name} was trained with. "
-            "The feature names should match those that were passed during fit."
+    return [known[column.name] for column in schema.columns if column.name in known] or features
+
+
+def _pandas_index(frame: Any) -> Any:
+    """Return the index of a table of pandas, None for all others."""
+    native = frame.to_native()
+    return native.index if _comes_from(native, {"pandas"}) else None
+
+
+def _warn_if_index_decreases(layout: Layout) -> None:
+    """Warn, once, if a pandas index of numbers or times decreases inside a sequence."""
+    is_list, starts = isinstance(layout.index, tuple), layout.offsets[1:-1]
+    for i, index in enumerate(layout.index if is_list else (layout.index,)):
+        if index is None or index.is_monotonic_increasing:
+            continue
+        if layout.table_rows is not None:
+            index = index[layout.table_rows]
+        place = _first_decrease(index, starts[:0] if is_list else starts)
+        if place is None:
+            continue
+        warnings.warn(
+            f"The index of X decreases inside a sequence: {layout.where(int(layout.offsets[i]) + place)} has "
+            f"{index[place]} after {index[place - 1]}. The rows of a sequence are read in the order of the table, "
+            "and labels depend on it. Sort the table by time, for example with X.sort_index(), or call "
+            "X.reset_index(drop=True) if the order of its rows is right; do the same with y.",
+            UserWarning,
+            stacklevel=7,
         )
-    return [known[column.name] for column in schema.columns]
+        return
+
+
+def _first_decrease(index: Any, starts: NDArray[np.int64]) -> int | None:
+    """Return the first place, other than those where sequences start, at which a pandas index decreases."""
+    decreases = np.zeros(len(index) - 1, dtype=bool)
+    tied = np.ones(len(index) - 1, dtype=bool)  # in the levels before
+    tied[starts - 1] = False
+    for k in range(index.nlevels):
+        level = index.get_level_values(k)
+        values = level.asi8 if hasattr(level, "asi8") else level.to_numpy()
+        if values.dtype.kind in "iuf":
+            decreases |= tied & (values[1:] < values[:-1])
+        else:  # the order of words means nothing
+            values = level.factorize()[0]
+        tied &= values[1:] == values[:-1]
+    return int(np.argmax(decreases)) + 1 if decreases.any() else None
 
 
 def _layout(frame: Any, sequence: Any) -> Layout:
@@ -188,7 +232,8 @@ def _layout(frame: Any, sequence: Any) -> Layout:
             "every row must belong to a sequence."
         )
     order = np.argsort(codes, kind="stable")
-    return Layout.from_lengths(np.bincount(codes, minlength=len(index)), "table", order)
+    layout = Layout.from_lengths(np.bincount(codes, minlength=len(index)), "table", order)
+    return replace(layout, ids=tuple(index))
 
 
 def _read(

@@ -31,7 +31,7 @@ def flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
         raise InputTypeError(
             f"y is a {type(y).__name__}; expected a list with one sequence of labels for each sequence of X."
         )
-    y = _unwrap(y)
+    y = _unwrap(batch.aligned(y))
     origin = batch.origin.origin
     if origin == "list" or (origin == "table" and len(y) and _per_sequence(y, batch)):
         labels = _by_sequence(y, batch)

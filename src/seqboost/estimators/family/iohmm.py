@@ -211,18 +211,21 @@ class IOHMM(Labeler):
         found: NDArray[np.float64] = np.einsum("ns,nsk->nk", states, softmax(_product(x, self._emits), axis=2))
         return found / found.sum(axis=1, keepdims=True)
 
-    def log_prob(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def log_prob(self, X: Any, y: Any, *, allow_missing_columns: bool = False) -> NDArray[np.float64]:
         """Return log P(y | X) of each sequence; labels that are None or NaN are summed over.
 
         Parameters
         ----------
         X, y : as in ``fit``
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
         ndarray of float64 of shape (n_sequences,)
         """
-        batch = self._opened(X)
+        batch = self._opened(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
         chain = self._chain(self._inputs(batch), batch.offsets, labels)
         return np.minimum(posterior(chain, n_threads=self._n_threads).log_z, 0.0)

@@ -141,18 +141,21 @@ class _WindowLabeler(Labeler):
         return answer
 
     @available_if(_can_weigh)
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_t = k | X); only if the classifier has ``predict_proba``.
 
         Parameters
         ----------
         X : as in ``fit``
+        allow_missing_columns : bool, default=False
+            Whether X may lack columns of the training data (or keys that every training position had), whose values
+            are missing then; an error otherwise.
 
         Returns
         -------
         list of ndarray of shape (n_elements, n_labels), columns in the order of ``classes_``; for a table one array
         """
-        return super().predict_proba(X)
+        return super().predict_proba(X, allow_missing_columns=allow_missing_columns)
 
     def save(self, path: Any) -> None:
         """Refuse: what is inside is a model of scikit-learn, which joblib or pickle keep.

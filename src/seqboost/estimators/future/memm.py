@@ -14,6 +14,7 @@ from seqboost.estimators.arguments import unchanged_on_failure, validation_pair,
 from seqboost.estimators.future.growth import Growth
 from seqboost.estimators.future.model import LASTING, FutureModel
 from seqboost.estimators.holdout import has_blocks, hold_out, hold_out_blocks
+from seqboost.estimators.labeler import MANY_LABELS
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import check_parameters, integer, one_of, plain_number, real, verbose_rule
 from seqboost.estimators.pieces import in_pieces
@@ -148,6 +149,10 @@ class FutureFeatureMEMM(SequenceLabeler):
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+
+    @property
+    def _label_limit(self) -> int | None:
+        return MANY_LABELS
 
     def fit(
         self,
