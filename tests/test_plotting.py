@@ -199,7 +199,7 @@ def test_labels_that_the_model_does_not_know(model):
     assert not label_sequences(model, ["melon"], [[None] * 5]).has_truth
     with pytest.raises(InputError, match=re.escape("y[0] has 2 labels but X[0] has 6 positions")):
         label_sequences(model, ["banana"], ["00"])
-    with pytest.raises(InputError, match="y has 2 sequences of labels but X has 1 sequences"):
+    with pytest.raises(InputError, match="y has 2 label sequences but X has 1 sequences"):
         label_sequences(model, ["banana"], ["00", "11"])
     with pytest.raises(InputError, match="there are no true labels to compare with"):
         label_sequences(model, ["banana"]).evaluate()

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
-from seqboost.features.binning import MAX_NUMERIC_BINS, encode_numeric, find_thresholds, threshold_table
+from seqboost.features.binning import (
+    MAX_NUMERIC_BINS,
+    agree_in_single,
+    encode_numeric,
+    find_thresholds,
+    first_rounded_to,
+    last_rounded_to,
+    threshold_table,
+)
 from seqboost.features.categories import (
     MAX_DENSE_CATEGORIES,
     categories_from_json,
@@ -76,6 +84,9 @@ class FeatureBinner:
         SURROGATE.
     filler : Filler or None
         What stands for missing values; None if they stay missing. All else is said of the columns it gives.
+    between : bool
+        Whether thresholds lie where float32 and float64 agree, but for columns that need float64; those of models of
+        earlier versions do not.
     """
 
     column_names: tuple[str, ...]
@@ -88,6 +99,7 @@ class FeatureBinner:
     windows: tuple[Offsets, ...]
     policies: NDArray[np.uint8]
     filler: Filler | None = None
+    between: bool = True
 
     # ------------------------------------------------------------------------------------------------- learning
 
@@ -206,6 +218,17 @@ class FeatureBinner:
         return threshold_table(self.thresholds, self.threshold_start)
 
     @cached_property
+    def _doubles(self) -> dict[int, NDArray[np.float64]]:
+        """Thresholds of the numeric columns that need float64, by number of the column (dense columns in order)."""
+        start = self.threshold_start
+        cuts = {int(i): self.thresholds[start[j] : start[j + 1]] for j, i in enumerate(self._numeric_columns)}
+        return {i: cut for i, cut in cuts.items() if self.between and not agree_in_single(cut)}
+
+    @property
+    def _numeric_columns(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.column_kinds == NUMERIC)
+
+    @cached_property
     def _category_codes(self) -> tuple[dict[Any, int], ...]:
         return tuple({value: code for code, value in enumerate(values)} for values in self.categories)
 
@@ -236,6 +259,7 @@ class FeatureBinner:
         -------
         BinnedRows
         """
+        self._refuse_rounded(batch)
         batch = self.filled(batch)
         self._check_columns(batch)
         layout = self.layout
@@ -267,6 +291,24 @@ class FeatureBinner:
                 f"X has {came[0]} numeric and {came[1]} categorical columns, but the model was trained with "
                 f"{expected[0]} and {expected[1]}; make the batch with the schema of the training data."
             )
+
+    def _refuse_rounded(self, batch: SequenceBatch) -> None:
+        """Refuse a float32 if the float64s that round to it are in different bins: it may be any of them."""
+        for i, thresholds in self._doubles.items():
+            if i >= len(batch.schema.columns) or not batch.schema.columns[i].single:
+                continue
+            values = batch.numeric[:, int(np.searchsorted(self._numeric_columns, i))]
+            given = values.astype(np.float32)
+            low, high = first_rounded_to(given), last_rounded_to(given)
+            unsure = ~np.isnan(given) & (np.searchsorted(thresholds, low) != np.searchsorted(thresholds, high))
+            if unsure.any():
+                row = int(np.argmax(unsure))
+                raise InputError(
+                    f"Column {self.column_names[i]!r} needs float64: training had values that float32 cannot tell "
+                    f"apart. But X has it as float32, and {batch.where(row)} holds {float(values[row])!r}, which may "
+                    f"be any number from {float(low[row])!r} to {float(high[row])!r}. Pass the column as float64 or as "
+                    f"integers."
+                )
 
     def _write_numeric(
         self, values: NDArray[np.floating], padded_row: NDArray[np.int64], codes: NDArray[np.uint8], n_threads: int
@@ -336,6 +378,7 @@ class FeatureBinner:
                 categories_to_json(values, name) for values, name in zip(self.categories, names, strict=True)
             ],
             "indicator_names": list(self.indicator_names),
+            "between": self.between,
         }
         if self.filler is not None:
             filling, header["filling"] = self.filler.to_arrays(names)
@@ -374,6 +417,7 @@ class FeatureBinner:
                 # Files of versions 1 and 2 have none.
                 policies=arrays.get("policies", np.zeros(len(header["column_names"]) + 1, dtype=np.uint8)),
                 filler=_filler(arrays, header),
+                between=header.get("between") is True,
             )
         except KeyError as error:
             raise ModelFileError(f"The model file's features lack {error.args[0]!r}; the file is damaged.") from error

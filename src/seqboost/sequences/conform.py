@@ -22,7 +22,7 @@ from seqboost.sequences.columns import (
     Column,
     Extra,
     assemble,
-    categories_of_numbers,
+    category_column,
     is_number_type,
     type_name,
     value_types,
@@ -240,7 +240,7 @@ def _cast(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_
         _check_categories(source, wanted, batch, estimator_name)
         return Column(wanted.name, source.values, source.categories, wanted.forced)
     if wanted.forced:
-        column = Column(wanted.name, *categories_of_numbers(source.values), forced=True)
+        column = category_column(wanted.name, source.values, batch.origin)
         _check_categories(column, wanted, batch, estimator_name)
         return column
     present = ~np.isnan(source.values)

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from seqboost.exceptions import ModelFileError
-from seqboost.features import FeatureBinner
+from seqboost.features import FeatureBinner, category_lookup
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["Emissions"]
@@ -130,10 +130,9 @@ class Emissions:
         return found
 
 
-def _codes(batch: SequenceBatch, j: int, known: dict[Any, int]) -> NDArray[np.int64]:
+def _codes(batch: SequenceBatch, j: int, known: dict[Any, int]) -> NDArray[np.int32]:
     """Return codes of a categorical column, −1 for missing and unknown categories."""
-    lookup = np.array([known.get(value, -1) for value in batch.categories[j].tolist()] + [-1], dtype=np.int64)
-    return lookup[batch.categorical[:, j]]
+    return category_lookup(batch.categories[j], known, missing=-1, unknown=-1)[batch.categorical[:, j]]
 
 
 def _presence(matrix: sp.csr_array) -> sp.csr_array:

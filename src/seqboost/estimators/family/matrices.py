@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.features import CATEGORICAL, FeatureBinner, LinearColumns, LinearRows
+from seqboost.features import CATEGORICAL, FeatureBinner, LinearColumns, LinearRows, category_lookup
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["CodeWindows", "IndicatorWindows", "WindowMatrix", "indicator_matrix", "neighbours", "with_columns"]
@@ -97,8 +97,8 @@ class CodeWindows:
         for kind, window in zip(binner.column_kinds, binner.windows[:-1], strict=True):
             if kind == CATEGORICAL:
                 known = self.codes[categorical]
-                # The last entry is for code -1, missing; unknown categories are missing as well.
-                lookup = np.array([known.get(v, np.nan) for v in batch.categories[categorical].tolist()] + [np.nan])
+                codes = category_lookup(batch.categories[categorical], known, missing=-1, unknown=-1)
+                lookup = np.where(codes < 0, np.nan, codes)  # unknown categories count as missing
                 values, beyond = lookup[batch.categorical[:, categorical]], float(len(known))
                 categorical += 1
             else:
