@@ -186,7 +186,7 @@ def test_tables_come_back_by_sequence(model):
     assert found.proba[0].shape == (6, 2)
     log_prob = table_model.log_prob(frame[["word", "letter"]], frame.label)
     np.testing.assert_allclose(found.log_prob, log_prob)
-    with pytest.raises(InputError, match="y has 3 labels but X has 12 rows"):
+    with pytest.raises(InputError, match="y has 3 labels but the table has 12 rows"):
         label_sequences(table_model, frame[["word", "letter"]], frame.label[:3])
 
 

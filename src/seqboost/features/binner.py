@@ -20,6 +20,7 @@ from seqboost.features.binning import (
     find_thresholds,
     first_rounded_to,
     last_rounded_to,
+    single_of,
     threshold_table,
 )
 from seqboost.features.categories import (
@@ -242,8 +243,24 @@ class FeatureBinner:
     # ----------------------------------------------------------------------------------------------- transforming
 
     def filled(self, batch: SequenceBatch) -> SequenceBatch:
-        """Return the batch with what stands for missing values: the columns that all else is said of."""
+        """Return the batch with what stands for missing values: the columns that all else is said of.
+
+        Numbers that may be wrong because they came as float32 are refused.
+        """
+        self._refuse_rounded(batch)
         return batch if self.filler is None else self.filler.fill(batch)
+
+    def numbers(self, batch: SequenceBatch) -> NDArray[np.float64]:
+        """Return the numeric columns of a filled batch for models without bins, with the same answers for float32.
+
+        They are rounded to float32, but for columns that need float64 and numbers beyond the range of float32.
+        """
+        numbers = batch.numeric.astype(np.float64)
+        if self.between and batch.numeric.dtype != np.float32:
+            for j in np.flatnonzero(~np.isin(self._numeric_columns, list(self._doubles))).tolist():
+                rounded = single_of(numbers[:, j])
+                numbers[:, j] = np.where(np.isinf(rounded), numbers[:, j], rounded)
+        return numbers
 
     def transform(self, batch: SequenceBatch, *, n_threads: int = 1) -> BinnedRows:
         """Turn a batch into binned rows.
@@ -259,7 +276,6 @@ class FeatureBinner:
         -------
         BinnedRows
         """
-        self._refuse_rounded(batch)
         batch = self.filled(batch)
         self._check_columns(batch)
         layout = self.layout
@@ -298,7 +314,7 @@ class FeatureBinner:
             if i >= len(batch.schema.columns) or not batch.schema.columns[i].single:
                 continue
             values = batch.numeric[:, int(np.searchsorted(self._numeric_columns, i))]
-            given = values.astype(np.float32)
+            given = single_of(values)
             low, high = first_rounded_to(given), last_rounded_to(given)
             unsure = ~np.isnan(given) & (np.searchsorted(thresholds, low) != np.searchsorted(thresholds, high))
             if unsure.any():

@@ -27,6 +27,7 @@ __all__ = [
     "find_thresholds",
     "first_rounded_to",
     "last_rounded_to",
+    "single_of",
     "threshold_table",
 ]
 
@@ -95,8 +96,8 @@ def _between_in_single(
     lower: NDArray[np.float64], upper: NDArray[np.float64], middle: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Move midpoints to where rounding to float32 switches, still between a and b if float32 tells them apart."""
-    before_upper = _next_single(_single(upper), -np.inf)
-    return last_rounded_to(np.maximum(_single(lower), np.minimum(_single(middle), before_upper)))
+    before_upper = _next_single(single_of(upper), -np.inf)
+    return last_rounded_to(np.maximum(single_of(lower), np.minimum(single_of(middle), before_upper)))
 
 
 def last_rounded_to(single: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -107,7 +108,7 @@ def last_rounded_to(single: NDArray[np.float32]) -> NDArray[np.float64]:
     """
     following = _next_single(single, np.inf)
     middle = 0.5 * (_finite(single) + _finite(following))
-    last = np.where(_single(middle) > single, np.nextafter(middle, -np.inf), middle)
+    last = np.where(single_of(middle) > single, np.nextafter(middle, -np.inf), middle)
     return np.where(np.isposinf(single), np.finfo(np.float64).max, last)
 
 
@@ -119,10 +120,10 @@ def first_rounded_to(single: NDArray[np.float32]) -> NDArray[np.float64]:
 def agree_in_single(thresholds: NDArray[np.float64]) -> bool:
     """Return whether x and float32(x) are on the same side of each threshold, whatever x is."""
     with np.errstate(over="ignore"):
-        return bool(np.all(_single(thresholds) < _single(np.nextafter(thresholds, np.inf))))
+        return bool(np.all(single_of(thresholds) < single_of(np.nextafter(thresholds, np.inf))))
 
 
-def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
+def single_of(values: NDArray[np.floating]) -> NDArray[np.float32]:
     """Round to float32; what is beyond its range becomes infinite."""
     with np.errstate(over="ignore", under="ignore"):
         return values.astype(np.float32)

@@ -273,7 +273,7 @@ def _linear_pairs(columns: LinearColumns, batch: SequenceBatch, row: int) -> lis
     pairs: list[tuple[int, float]] = []
     n_numeric = int((columns.binner.column_kinds == NUMERIC).sum())
     for j in range(n_numeric):
-        x = float(batch.numeric[row, j])
+        x = float(columns.binner.numbers(batch)[row, j])
         if math.isnan(x):
             pairs.append((2 * j + 1, 1.0))
         else:

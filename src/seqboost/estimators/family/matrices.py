@@ -93,7 +93,8 @@ class CodeWindows:
     def transform(self, batch: SequenceBatch) -> NDArray[np.float64]:
         """Return the matrix, (n_rows, n_columns)."""
         binner, columns = self.binner, []
-        numeric = categorical = 0
+        numbers = iter(binner.numbers(binner.filled(batch)).T)
+        categorical = 0
         for kind, window in zip(binner.column_kinds, binner.windows[:-1], strict=True):
             if kind == CATEGORICAL:
                 known = self.codes[categorical]
@@ -102,8 +103,7 @@ class CodeWindows:
                 values, beyond = lookup[batch.categorical[:, categorical]], float(len(known))
                 categorical += 1
             else:
-                values, beyond = batch.numeric[:, numeric].astype(np.float64), np.nan
-                numeric += 1
+                values, beyond = next(numbers), np.nan
             for shift in window.tolist():
                 row, inside = neighbours(batch.offsets, shift)
                 columns.append(np.where(inside, values[row], beyond))
