@@ -248,7 +248,7 @@ class FeatureBinner:
         Numbers that may be wrong because they came as float32 are refused.
         """
         self._refuse_rounded(batch)
-        return batch if self.filler is None else self.filler.fill(batch)
+        return batch if self.filler is None else self.filler.fill(batch, exact=self.between)
 
     def numbers(self, batch: SequenceBatch) -> NDArray[np.float64]:
         """Return the numeric columns of a filled batch for models without bins, with the same answers for float32.
