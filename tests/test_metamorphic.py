@@ -27,7 +27,7 @@ from seqboost import (
     VotedPerceptron,
     load,
 )
-from seqboost.exceptions import SeqboostError
+from seqboost.exceptions import InputError, SeqboostError
 from seqboost.files import Reading, read_sequences
 
 REFUSED = "refused"
@@ -85,7 +85,7 @@ def same(table):
 
 
 def parts_of(table):
-    return [table[table.who == i].drop(columns="who") for i in IDS]
+    return [part.drop(columns="who") for _, part in table.groupby("who", sort=False)]
 
 
 def records(table):
@@ -210,11 +210,13 @@ def test_files(fitted, name, tmp_path):
     arrow = pa.Table.from_pandas(TEST, preserve_index=False)
     with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_file(sink, arrow.schema) as writer:
         writer.write_table(arrow)
-    TEST.to_csv(tmp_path / "a.csv", index=False)
+    TEST.to_csv(tmp_path / "a.csv", index=False)  # in which truth values are words
     TEST.astype({"flag": int}).to_csv(tmp_path / "b.csv", index=False)
+    TABLES["float32"][0](TEST).to_parquet(tmp_path / "c.parquet", index=False)
+    TABLES["times as float32"][0](TEST).to_parquet(tmp_path / "refused.parquet", index=False)
     for path in sorted(tmp_path.iterdir()):
         batch = read_sequences(path, Reading(sequence="who")).batch
-        must = None if path.suffix == ".csv" else True  # truth values are words in a file of text
+        must = {"refused": REFUSED, "a.csv": None}.get(path.stem if path.stem == "refused" else path.name, True)
         assert_alike(answers(model, batch), expected, must, path.name)
 
 
@@ -375,3 +377,23 @@ def test_categories_that_are_fractions():
     near = [np.where(x == 0.25, 0.1 + 1e-12, x) for x in X]
     model = TreeCRF(categorical_features=[0], **TREES).fit(near, y)
     assert answers(model, [x.astype(np.float32) for x in near]) is REFUSED
+    large = [np.where(x < 0.3, 1.0, 16_777_217.0) for x in X]
+    model = TreeCRF(categorical_features=[0], **TREES).fit(large, y)
+    words = "Column 'x0' holds categories as float32, .* beyond 16,777,216 apart: sequence 0, position 0 holds 16777218"
+    with pytest.raises(InputError, match=words):
+        model.predict([np.array([[16_777_218.0]], dtype=np.float32)])
+
+
+@pytest.mark.parametrize("name", ["direction", "indicator", "HMM", "LinearCRF"])
+def test_models_of_dicts(name):
+    y = [LABELS[TRAIN.who == who].tolist() for who in TRAIN.who.unique()]
+    model = clone(LABELLERS[name]).set_params(sequence=None).fit(records(TRAIN), y)
+    expected = answers(model, records(TEST))
+    turned = [
+        [dict([*row.items()][t % 7 :] + [*row.items()][: t % 7]) for t, row in enumerate(part)] for part in records(TEST)
+    ]
+    assert_alike(answers(model, turned), expected, True, "keys of each position in another order")
+    for words, (change, must) in LISTS.items():
+        assert_alike(answers(model, change(TEST)), expected, must, words)
+    pieces = [answers(model, [part]) for part in records(TEST)]
+    assert np.array_equal(np.concatenate(pieces), expected)

@@ -55,12 +55,14 @@ class Column:
     values: NDArray[Any]  # (n_rows,) floats or int32 codes
     categories: NDArray[np.object_] | None = None
     forced: bool = False
+    single: bool = False  # whether floats of 64 bits came as float32
 
     @property
     def schema(self) -> ColumnSchema:
         """Name and kind."""
         if self.categories is None:
-            return ColumnSchema(self.name, "numeric", self.forced, single=self.values.dtype == np.float32)
+            single = self.single or self.values.dtype == np.float32
+            return ColumnSchema(self.name, "numeric", self.forced, single=single)
         return ColumnSchema(self.name, "categorical", self.forced, value_types(self.categories))
 
 
@@ -283,10 +285,11 @@ def object_array(values: Sequence[Any]) -> NDArray[np.object_]:
     return array
 
 
-def category_column(name: str, values: NDArray[Any], layout: Layout) -> Column:
+def category_column(column: Column, layout: Layout) -> Column:
     """Make a column of categories from numbers; NaN is missing. Integers stay such: floats would merge large ones."""
+    name, values = column.name, column.values
     values = values if values.dtype.kind in "iu" else shrink(values)
-    if values.dtype == np.float32:
+    if column.schema.single:
         inexact = np.isfinite(values) & (np.abs(values) > LARGEST_SINGLE)
         if inexact.any():
             row = int(np.argmax(inexact))
@@ -370,7 +373,7 @@ def from_matrix(
     columns = []
     for j, name in enumerate(names):
         if j in categorical:
-            columns.append(category_column(name, matrix[:, j], layout))
+            columns.append(category_column(Column(name, matrix[:, j]), layout))
         else:
             columns.append(Column(name, shrink(matrix[:, j])))
     return assemble(columns, layout, form)
