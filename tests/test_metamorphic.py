@@ -390,7 +390,8 @@ def test_models_of_dicts(name):
     model = clone(LABELLERS[name]).set_params(sequence=None).fit(records(TRAIN), y)
     expected = answers(model, records(TEST))
     turned = [
-        [dict([*row.items()][t % 7 :] + [*row.items()][: t % 7]) for t, row in enumerate(part)] for part in records(TEST)
+        [dict([*row.items()][t % 7 :] + [*row.items()][: t % 7]) for t, row in enumerate(part)]
+        for part in records(TEST)
     ]
     assert_alike(answers(model, turned), expected, True, "keys of each position in another order")
     for words, (change, must) in LISTS.items():
