@@ -333,6 +333,19 @@ def test_sparse_rows():
         assert np.array_equal(answers(model, [sp.csr_array(x.astype(dtype)) for x in counts]), expected), dtype
 
 
+def test_sparse_times():
+    rng = np.random.default_rng(0)
+    X = [np.column_stack([1.7e9 + rng.integers(0, 99, 8), rng.normal(size=8)]) for _ in range(20)]
+    y = [(x[:, 0] % 99 > 50).astype(int) for x in X]
+    model = TreeCRF(**TREES).fit([sp.csr_array(x) for x in X], y)
+    expected = answers(model, [sp.csr_array(x) for x in X])
+    assert np.array_equal(answers(model, X), expected)
+    words = "Column 'x0' needs float64: .*sequence 0, position 0 holds 1700000128.0, which may be any number from"
+    for form in ([sp.csr_array(x.astype(np.float32)) for x in X], [x.astype(np.float32) for x in X]):
+        with pytest.raises(InputError, match=words):
+            model.predict(form)
+
+
 def test_bags_and_words():
     rng = np.random.default_rng(0)
     drawn = [rng.integers(0, 6, (int(length), 3)) for length in rng.integers(2, 12, 30)]

@@ -15,11 +15,11 @@ from seqboost._jit import run_tasks
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
 from seqboost.features.binning import (
     MAX_NUMERIC_BINS,
-    agree_in_single,
     encode_numeric,
     find_thresholds,
     first_rounded_to,
     last_rounded_to,
+    not_in_single,
     single_of,
     threshold_table,
 )
@@ -220,14 +220,15 @@ class FeatureBinner:
 
     @cached_property
     def _doubles(self) -> dict[int, NDArray[np.float64]]:
-        """Thresholds of the numeric columns that need float64, by number of the column (dense columns in order)."""
-        start = self.threshold_start
-        cuts = {int(i): self.thresholds[start[j] : start[j + 1]] for j, i in enumerate(self._numeric_columns)}
-        return {i: cut for i, cut in cuts.items() if self.between and not agree_in_single(cut)}
+        """Thresholds of the numeric columns that need float64, by number among the numeric columns."""
+        return not_in_single(self.thresholds, self.threshold_start) if self.between else {}
 
-    @property
-    def _numeric_columns(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self.column_kinds == NUMERIC)
+    @cached_property
+    def _sparse_doubles(self) -> dict[int, NDArray[np.float64]]:
+        """The same of sparse columns, by number among these."""
+        coder, kept = self.indicators, self.indicators.kept
+        doubles = not_in_single(coder.thresholds, coder.threshold_start) if self.between else {}
+        return {int(kept[feature]): thresholds for feature, thresholds in doubles.items()}
 
     @cached_property
     def _category_codes(self) -> tuple[dict[Any, int], ...]:
@@ -257,7 +258,7 @@ class FeatureBinner:
         """
         numbers = batch.numeric.astype(np.float64)
         if self.between and batch.numeric.dtype != np.float32:
-            for j in np.flatnonzero(~np.isin(self._numeric_columns, list(self._doubles))).tolist():
+            for j in set(range(numbers.shape[1])).difference(self._doubles):
                 rounded = single_of(numbers[:, j])
                 numbers[:, j] = np.where(np.isinf(rounded), numbers[:, j], rounded)
         return numbers
@@ -310,21 +311,14 @@ class FeatureBinner:
 
     def _refuse_rounded(self, batch: SequenceBatch) -> None:
         """Refuse a float32 if the float64s that round to it are in different bins: it may be any of them."""
-        for i, thresholds in self._doubles.items():
-            if i >= len(batch.schema.columns) or not batch.schema.columns[i].single:
-                continue
-            values = batch.numeric[:, int(np.searchsorted(self._numeric_columns, i))]
-            given = single_of(values)
-            low, high = first_rounded_to(given), last_rounded_to(given)
-            unsure = ~np.isnan(given) & (np.searchsorted(thresholds, low) != np.searchsorted(thresholds, high))
-            if unsure.any():
-                row = int(np.argmax(unsure))
-                raise InputError(
-                    f"Column {self.column_names[i]!r} needs float64: training had values that float32 cannot tell "
-                    f"apart. But X has it as float32, and {batch.where(row)} holds {float(values[row])!r}, which may "
-                    f"be any number from {float(low[row])!r} to {float(high[row])!r}. Pass the column as float64 or as "
-                    f"integers."
-                )
+        numeric = [column for column in batch.schema.columns if column.kind == "numeric"]
+        for j, thresholds in self._doubles.items():
+            if j < len(numeric) and numeric[j].single:
+                _refuse_unsure(batch, numeric[j].name, batch.numeric[:, j], thresholds, np.arange(batch.n_rows))
+        if batch.sparse is not None and batch.schema.single:
+            for column, thresholds in self._sparse_doubles.items():
+                entries = batch.sparse[:, [column]].tocoo()
+                _refuse_unsure(batch, batch.schema.sparse_names[column], entries.data, thresholds, entries.coords[0])
 
     def _write_numeric(
         self, values: NDArray[np.floating], padded_row: NDArray[np.int64], codes: NDArray[np.uint8], n_threads: int
@@ -466,6 +460,26 @@ class FeatureBinner:
             len(filler.categories) == len(self.categories)
             and filler.n_columns + len(filler.flagged) == self.column_kinds.size
             and len(filler.sparse_numbers) + len(filler.sparse_flagged) == self.indicators.feature_of.size
+        )
+
+
+def _refuse_unsure(
+    batch: SequenceBatch,
+    name: str,
+    values: NDArray[np.floating],
+    thresholds: NDArray[np.float64],
+    rows: NDArray[np.integer],
+) -> None:
+    """Refuse numbers of a column, given as float32, whose bin is not certain."""
+    given = single_of(values)
+    low, high = first_rounded_to(given), last_rounded_to(given)
+    unsure = ~np.isnan(given) & (np.searchsorted(thresholds, low) != np.searchsorted(thresholds, high))
+    if unsure.any():
+        at = int(np.argmax(unsure))
+        raise InputError(
+            f"Column {name!r} needs float64: training had values that float32 cannot tell apart. But X has it as "
+            f"float32, and {batch.where(int(rows[at]))} holds {float(values[at])!r}, which may be any number from "
+            f"{float(low[at])!r} to {float(high[at])!r}. Pass the column as float64 or as integers."
         )
 
 

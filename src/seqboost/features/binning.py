@@ -27,6 +27,7 @@ __all__ = [
     "find_thresholds",
     "first_rounded_to",
     "last_rounded_to",
+    "not_in_single",
     "single_of",
     "threshold_table",
 ]
@@ -117,10 +118,16 @@ def first_rounded_to(single: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.nextafter(last_rounded_to(_next_single(single, -np.inf)), np.inf)
 
 
-def agree_in_single(thresholds: NDArray[np.float64]) -> bool:
-    """Return whether x and float32(x) are on the same side of each threshold, whatever x is."""
+def agree_in_single(thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return of each threshold whether x and float32(x) are always on the same side of it."""
     with np.errstate(over="ignore"):
-        return bool(np.all(single_of(thresholds) < single_of(np.nextafter(thresholds, np.inf))))
+        return single_of(thresholds) < single_of(np.nextafter(thresholds, np.inf))
+
+
+def not_in_single(thresholds: NDArray[np.float64], start: NDArray[np.int64]) -> dict[int, NDArray[np.float64]]:
+    """Return the thresholds of the columns that need float64, by number; those of column j begin at `start[j]`."""
+    columns = np.unique(np.searchsorted(start, np.flatnonzero(~agree_in_single(thresholds)), side="right") - 1)
+    return {int(j): thresholds[start[j] : start[j + 1]] for j in columns}
 
 
 def single_of(values: NDArray[np.floating]) -> NDArray[np.float32]:

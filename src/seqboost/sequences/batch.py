@@ -66,6 +66,8 @@ class BatchSchema:
         Keys of dicts whose values are lists or sets of strings; their columns are ``"key=member"``.
     has_names : bool, default=False
         Whether the names are the user's own even if they look like ours (a flat table with columns "x0", "x1").
+    single : bool, default=False
+        Whether the sparse numbers of this batch came as float32, so that they may be rounded ones.
     """
 
     columns: tuple[ColumnSchema, ...]
@@ -74,6 +76,7 @@ class BatchSchema:
     sequence: str | None = None
     lists: tuple[str, ...] = ()
     has_names: bool = False
+    single: bool = field(default=False, compare=False)
 
     @property
     def n_features(self) -> int:
@@ -306,7 +309,7 @@ class SequenceBatch:
             wanted if wanted.single == given.single else replace(wanted, single=given.single)
             for wanted, given in zip(schema.columns, self.schema.columns, strict=True)
         )
-        return replace(self, schema=replace(schema, columns=columns))
+        return replace(self, schema=replace(schema, columns=columns, single=self.schema.single))
 
     def with_numbers(self, names: Sequence[str], values: NDArray[np.floating]) -> SequenceBatch:
         """Return the batch with more numeric columns, behind those it has.

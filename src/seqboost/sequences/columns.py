@@ -79,6 +79,7 @@ class Extra:
     sequence: str | None = None
     lists: tuple[str, ...] = ()
     has_names: bool = False
+    single: bool = False
 
 
 def is_number_type(kind: type) -> bool:
@@ -399,7 +400,7 @@ def assemble(columns: Sequence[Column], layout: Layout, form: str, extra: Extra 
     categories = tuple(column.categories for column in categorical_columns if column.categories is not None)
     schema = BatchSchema(
         tuple(column.schema for column in columns), extra.sparse_names, form, extra.sequence, extra.lists,
-        extra.has_names,
+        extra.has_names, extra.single,
     )  # fmt: skip
     return SequenceBatch(layout.offsets, numeric, categorical, categories, extra.sparse, schema, layout)
 

@@ -117,7 +117,8 @@ def conform(batch: SequenceBatch, schema: BatchSchema, estimator_name: str) -> S
     extra = Extra(sequence=target.sequence)
     if schema.sparse_names:
         sparse = _sparse_part(batch, place, dense, sparse_place, schema, estimator_name)
-        extra = Extra(sparse, schema.sparse_names, target.sequence)
+        single = given.single or any(column.single for column in given.columns)
+        extra = Extra(sparse, schema.sparse_names, target.sequence, single=single)
     return assemble(columns, batch.origin, target.form, extra).with_schema(target)
 
 
