@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from features_batches import make_batch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 
-from seqboost.exceptions import ParameterError
+from seqboost.exceptions import InputError, ParameterError
 from seqboost.features import FeatureBinner
-from seqboost.features.binning import find_thresholds
+from seqboost.features.binning import agree_in_single, find_thresholds, first_rounded_to, last_rounded_to
 from seqboost.features.reference import count_below, reference_thresholds
 
 COLUMNS = {
@@ -26,6 +30,11 @@ COLUMNS = {
 }
 
 
+def n_up_to(thresholds, values):
+    """Number of values up to each threshold."""
+    return np.searchsorted(np.sort(values), thresholds, side="right")
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("max_bins", [2, 10, 64, 254])
 @pytest.mark.parametrize("name", COLUMNS)
@@ -35,7 +44,7 @@ def test_thresholds_against_reference(name: str, max_bins: int, dtype: type) -> 
     assert thresholds.dtype == np.float64
     assert thresholds.size < max_bins
     assert np.all(np.diff(thresholds) > 0)
-    assert_allclose(thresholds, reference_thresholds(values.tolist(), max_bins), rtol=1e-15)
+    assert_array_equal(thresholds, reference_thresholds(values.tolist(), max_bins))
 
 
 @pytest.mark.parametrize("max_bins", [2, 16, 254])
@@ -43,7 +52,7 @@ def test_thresholds_are_numpys_quantiles(max_bins: int) -> None:
     values = np.random.default_rng(2).normal(size=5000)
     levels = np.linspace(0, 100, max_bins + 1)[1:-1] / 100
     expected = np.quantile(values, levels, method="averaged_inverted_cdf")
-    assert_allclose(find_thresholds(values, max_bins), expected, rtol=1e-15)
+    assert_array_equal(n_up_to(find_thresholds(values, max_bins), values), n_up_to(expected, values))
 
 
 @pytest.mark.parametrize("max_bins", [5, 64, 254])
@@ -55,7 +64,8 @@ def test_same_bins_as_scikit_learn(max_bins: int) -> None:
     binner = FeatureBinner.fit(make_batch([1000], numeric=X), max_bins=max_bins)
     for j, expected in enumerate(mapper.bin_thresholds_):
         mine = binner.thresholds[binner.threshold_start[j] : binner.threshold_start[j + 1]]
-        assert_allclose(mine, expected, rtol=1e-15)
+        known = X[~np.isnan(X[:, j]), j]
+        assert_array_equal(n_up_to(mine, known), n_up_to(expected, known))
     expected_codes = mapper.transform(X)
     codes = binner.transform(make_batch([1000], numeric=X)).codes
     assert_array_equal(codes[~np.isnan(X)], expected_codes[~np.isnan(X)])
@@ -110,6 +120,79 @@ def test_precision_does_not_change_codes() -> None:
     assert_array_equal(single.thresholds, double.thresholds)
     batch = make_batch([2000], numeric=X.astype(np.float64))
     assert_array_equal(single.transform(make_batch([2000], numeric=X)).codes, single.transform(batch).codes)
+
+
+SPECIAL = [0.0, -0.0, 0.1, 0.3, 0.1 + 0.2, 1.0, 1 + 2**-24, 1 + 3 * 2**-24, 16777217.0, 1.7e9, 1.7e9 + 1, 5e-324, 7e-46]
+SPECIAL += [1e-45, 2**-149 * 1.5, 1e-40, 3.4028234663852886e38, 3.4028235677973366e38, 3.5e38, 1.7e308]
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.floats(width=32, allow_nan=False, allow_infinity=False)
+NUMBERS |= st.sampled_from(SPECIAL + [-x for x in SPECIAL]) | st.integers(-(2**26), 2**26).map(float)
+
+
+def single(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(NUMBERS, min_size=1, max_size=40), st.integers(2, 50), st.lists(NUMBERS, max_size=20))
+def test_thresholds_agree_in_both_precisions(train, max_bins, other) -> None:
+    values = np.array(train)
+    distinct = np.unique(values)
+    thresholds = find_thresholds(values, max_bins)
+    assert np.all(np.diff(thresholds) > 0)
+    assert np.all((thresholds >= distinct[0]) & (thresholds < distinct[-1]))
+    if distinct.size <= max_bins:
+        assert_array_equal(np.searchsorted(thresholds, distinct), np.arange(distinct.size))
+        assert_array_equal(thresholds, reference_thresholds(train, max_bins))
+    if agree_in_single(thresholds).all():
+        near = np.concatenate([np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)])
+        probes = np.concatenate([values, other, near])
+        assert_array_equal(np.searchsorted(thresholds, probes), np.searchsorted(thresholds, single(probes)))
+    else:
+        assert np.unique(single(distinct)).size < distinct.size
+    if np.array_equal(single(values), values):
+        assert agree_in_single(thresholds).all()
+        assert_array_equal(thresholds, find_thresholds(values.astype(np.float32), max_bins))
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_numbers_that_round_to_a_single(x) -> None:
+    given_single = np.array([x], dtype=np.float32)
+    first, last = first_rounded_to(given_single), last_rounded_to(given_single)
+    assert single(first) == single(last) == x
+    assert single(np.nextafter(first, -np.inf)) < x < single(np.nextafter(last, np.inf))
+
+
+def test_columns_that_need_double_precision() -> None:
+    rng = np.random.default_rng(9)
+    seconds = 1.7e9 + np.arange(200.0)
+    noisy = np.array([0.1, 0.2, 0.3, 0.1 + 0.2])[np.arange(200) % 4]
+    train = np.column_stack([seconds, rng.normal(size=200), noisy])
+    binner = FeatureBinner.fit(make_batch([200], numeric=train))
+    assert_array_equal(np.diff(binner.threshold_start), [199, 199, 3])
+    for columns, words in (
+        ((0,), "Column 'x0' needs float64: .*position 0 holds 1700000000.0, .* from 1699999936.0 to 1700000064.0"),
+        ((2,), "Column 'x2' needs float64: .*sequence 0, position 2 holds 0.30000001"),
+        ((0, 1, 2), "Column 'x0' needs float64"),
+    ):
+        rounded = train.copy()
+        rounded[:, columns] = single(train[:, columns])
+        batch = as_single(make_batch([200], numeric=rounded), columns)
+        for stored in (binner, FeatureBinner.from_arrays(*binner.to_arrays())):
+            with pytest.raises(InputError, match=words):
+                stored.transform(batch)
+        arrays, header = binner.to_arrays()
+        del header["between"]  # a file of an earlier version
+        FeatureBinner.from_arrays(arrays, header).transform(batch)
+    harmless = train[[0, 1, 4, 5]]  # 0.1 and 0.2 are not in doubt
+    codes = binner.transform(as_single(make_batch([4], numeric=single(harmless)), (1, 2))).codes
+    assert_array_equal(codes[:, 1:], binner.transform(make_batch([4], numeric=harmless)).codes[:, 1:])
+
+
+def as_single(batch, columns):
+    """Mark some columns as float32."""
+    marked = tuple(replace(c, single=i in columns) for i, c in enumerate(batch.schema.columns))
+    return replace(batch, schema=replace(batch.schema, columns=marked))
 
 
 def test_max_bins() -> None:

@@ -239,7 +239,7 @@ WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight
 EXPECTED = EXPECTED_FAILURES | dict.fromkeys(WEIGHTS, HELD_OUT)
 
 
-@pytest.mark.filterwarnings(FLAT, NO_ARRAY_API)
+@pytest.mark.filterwarnings(FLAT, NO_ARRAY_API, "ignore:FutureFeatureMEMM keeps no round of boosting")  # noise
 @parametrize_with_checks([small(0, max_patterns=1)], expected_failed_checks=lambda estimator: EXPECTED)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

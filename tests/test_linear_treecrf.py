@@ -110,7 +110,8 @@ def test_best_iteration_zero_is_the_linear_chain():
     noise = [rng.normal(size=6) for _ in X]
     y = [(x[:, 0] + 0.7 * e > 0).astype(int) for x, e in zip(X, noise, strict=True)]
     model = linear(max_iter=30, early_stopping=True, n_iter_no_change=3, learning_rate=50.0, l2_regularization=0.0)
-    model.fit(X, y)
+    with pytest.warns(UserWarning, match=r"keeps no round.*from the linear start \(init_ is 'linear'\) alone"):
+        model.fit(X, y)
     assert model.best_iteration_ == 0
     assert model._trained.model.forest.n_trees == 0
     assert model.best_score_ == model.history_["validation_score"][0]
@@ -149,6 +150,7 @@ def test_unknown_categories_and_new_sparse_values_at_prediction():
     assert probabilities[1].argmax() == 0
 
 
+@pytest.mark.filterwarnings("ignore:TreeCRF keeps no round of boosting.*the linear start")
 def test_rare_columns_that_trees_cannot_use_are_used():
     rng = np.random.default_rng(0)
     stems = [f"s{i}" for i in range(150)]

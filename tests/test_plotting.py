@@ -186,7 +186,7 @@ def test_tables_come_back_by_sequence(model):
     assert found.proba[0].shape == (6, 2)
     log_prob = table_model.log_prob(frame[["word", "letter"]], frame.label)
     np.testing.assert_allclose(found.log_prob, log_prob)
-    with pytest.raises(InputError, match="y has 3 labels but X has 12 rows"):
+    with pytest.raises(InputError, match="y has 3 labels but the table has 12 rows"):
         label_sequences(table_model, frame[["word", "letter"]], frame.label[:3])
 
 
@@ -199,7 +199,7 @@ def test_labels_that_the_model_does_not_know(model):
     assert not label_sequences(model, ["melon"], [[None] * 5]).has_truth
     with pytest.raises(InputError, match=re.escape("y[0] has 2 labels but X[0] has 6 positions")):
         label_sequences(model, ["banana"], ["00"])
-    with pytest.raises(InputError, match="y has 2 sequences of labels but X has 1 sequences"):
+    with pytest.raises(InputError, match="y has 2 label sequences but X has 1 sequences"):
         label_sequences(model, ["banana"], ["00", "11"])
     with pytest.raises(InputError, match="there are no true labels to compare with"):
         label_sequences(model, ["banana"]).evaluate()

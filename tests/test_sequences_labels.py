@@ -17,7 +17,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from seqboost.exceptions import InputError, InputTypeError, ParameterError
-from seqboost.sequences import LabelCoder, allowed_transitions, as_batch, class_weights, sequence_weights
+from seqboost.sequences import LabelCoder, allowed_transitions, as_batch, as_labels, class_weights, sequence_weights
 from seqboost.sequences.schemes import SCHEMES
 
 BATCH = as_batch(["abc", "de"])
@@ -390,6 +390,17 @@ def test_label_outside_the_scheme(label):
 def test_unknown_scheme():
     with pytest.raises(ParameterError, match="Unknown chunk scheme 'IOX'"):
         allowed_transitions("IOX", ["O"])
+
+
+def test_labels_by_sequence():
+    table = pd.DataFrame({"who": ["a", "b", "a", "b"], "x": [1.0, 2.0, 3.0, 4.0]})
+    batch = as_batch(table, sequence="who")
+    assert as_labels(pd.Series(["up", "down", None, "up"]), batch) == [["up", None], ["down", "up"]]
+    assert as_labels(np.array([1.0, 2.0, np.nan, 1.0]), batch) == [[1.0, None], [2.0, 1.0]]
+    assert as_labels([["up", "up"], ["down", None]], batch) == [["up", "up"], ["down", None]]
+    assert as_labels(["ab", "c"], as_batch(["xy", "z"])) == [["a", "b"], ["c"]]
+    with pytest.raises(InputError, match="y has 3 labels but the table has 4 rows"):
+        as_labels(["up"] * 3, batch)
 
 
 # ------------------------------------------------------------------------------------------- labels that are no classes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from treecrf_data import all_equal, chains, small
 
-from seqboost import TreeCRF
+from seqboost import MEMM, FutureFeatureMEMM, TreeCRF
 from seqboost.boosting.linear import DEFAULT_PLAN
 from seqboost.estimators import starting, training, treecrf
 from seqboost.exceptions import ParameterError
@@ -87,6 +87,7 @@ def test_a_warm_start_after_a_refit_needs_other_sequences(tmp_path):
     assert first.set_params(early_stopping=False, max_iter=90).fit(X, Y).n_iter_ == 90
 
 
+@pytest.mark.filterwarnings("ignore:TreeCRF keeps no round of boosting.*the linear start")
 def test_the_linear_start_goes_the_way_that_was_found(monkeypatch):
     rng = np.random.default_rng(0)
     y = [np.repeat(rng.integers(2, size=30), 10) for _ in range(10)]
@@ -128,7 +129,15 @@ def test_other_values_are_refused():
 def test_no_rounds_no_refit():
     rng = np.random.default_rng(0)
     noise = [rng.integers(2, size=len(labels)) for labels in Y]
-    with pytest.warns(UserWarning, match="keeps no round of boosting.*Check that y belongs to X"):
+    with pytest.warns(UserWarning, match="keeps no round of boosting.*their transitions alone.*y belongs to X"):
         model = small(**STOPPED).fit(X, noise)
     assert model.best_iteration_ == 0
     assert model._trained.model.forest.n_trees == 0
+
+
+@pytest.mark.parametrize("kind", [MEMM, FutureFeatureMEMM])
+def test_others_that_keep_no_tree_warn_too(kind):
+    rng = np.random.default_rng(0)
+    noise = [rng.integers(2, size=len(labels)) for labels in Y]
+    with pytest.warns(UserWarning, match=f"^{kind.__name__} keeps no round of boosting.*their transitions alone"):
+        kind(max_iter=5, random_state=0).fit(X, noise)

@@ -54,9 +54,10 @@ __all__ = ["TreeCRF"]
 REFIT_POSITIONS = 150_000  # refit="auto": a tenth more than so many hardly changes a model
 NO_ROUNDS = (
     "{} keeps no round of boosting: none raised the log-likelihood of the held-out sequences (or of the training "
-    "sequences, without any held out), so labels are predicted from their transitions alone. Check that y belongs to "
-    "X; try a lower learning_rate or a larger window."
+    "sequences, without any held out), so labels are predicted from {} alone. Check that y belongs to X; try a lower "
+    "learning_rate or a larger window."
 )
+STARTS = {"labels": "their transitions", "linear": "the linear start (init_ is 'linear')"}
 MOST = 2**31 - 1  # kernels count rows in 32 bits
 
 # What a warm start cannot change, because the trees that are there already were grown with it.
@@ -476,8 +477,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             if weights_of_classes is not None and self.objective != "position_likelihood":  # else trees hold them
                 self._class_weights = np.maximum(weights_of_classes / weights_of_classes.max(), 1e-300)
             self._set_trained(trained)
-            if trained.best_iteration == 0 and self.init_ == "labels":
-                warnings.warn(NO_ROUNDS.format(type(self).__name__), stacklevel=2)
+            if trained.best_iteration == 0:
+                warnings.warn(NO_ROUNDS.format(type(self).__name__, STARTS[self.init_]), stacklevel=2)
         return self
 
     def _parameters(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seqboost.features.binner import FeatureBinner
-from seqboost.features.categories import MAX_DENSE_CATEGORIES
+from seqboost.features.categories import MAX_DENSE_CATEGORIES, category_lookup
 from seqboost.features.filling import Filler
 from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, FeatureLayout
 from seqboost.features.linear import LinearColumns, LinearRows
@@ -29,6 +29,7 @@ __all__ = [
     "LinearRows",
     "LinearWeights",
     "binned_bytes",
+    "category_lookup",
     "parse_missing",
     "parse_window",
     "window_name",

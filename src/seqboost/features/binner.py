@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
-from seqboost.features.binning import MAX_NUMERIC_BINS, encode_numeric, find_thresholds, threshold_table
+from seqboost.features.binning import (
+    MAX_NUMERIC_BINS,
+    encode_numeric,
+    find_thresholds,
+    first_rounded_to,
+    last_rounded_to,
+    not_in_single,
+    single_of,
+    threshold_table,
+)
 from seqboost.features.categories import (
     MAX_DENSE_CATEGORIES,
     categories_from_json,
@@ -76,6 +85,9 @@ class FeatureBinner:
         SURROGATE.
     filler : Filler or None
         What stands for missing values; None if they stay missing. All else is said of the columns it gives.
+    between : bool
+        Whether thresholds lie where float32 and float64 agree, but for columns that need float64; those of models of
+        earlier versions do not.
     """
 
     column_names: tuple[str, ...]
@@ -88,6 +100,7 @@ class FeatureBinner:
     windows: tuple[Offsets, ...]
     policies: NDArray[np.uint8]
     filler: Filler | None = None
+    between: bool = True
 
     # ------------------------------------------------------------------------------------------------- learning
 
@@ -206,6 +219,18 @@ class FeatureBinner:
         return threshold_table(self.thresholds, self.threshold_start)
 
     @cached_property
+    def _doubles(self) -> dict[int, NDArray[np.float64]]:
+        """Thresholds of the numeric columns that need float64, by number among the numeric columns."""
+        return not_in_single(self.thresholds, self.threshold_start) if self.between else {}
+
+    @cached_property
+    def _sparse_doubles(self) -> dict[int, NDArray[np.float64]]:
+        """The same of sparse columns, by number among these."""
+        coder, kept = self.indicators, self.indicators.kept
+        doubles = not_in_single(coder.thresholds, coder.threshold_start) if self.between else {}
+        return {int(kept[feature]): thresholds for feature, thresholds in doubles.items()}
+
+    @cached_property
     def _category_codes(self) -> tuple[dict[Any, int], ...]:
         return tuple({value: code for code, value in enumerate(values)} for values in self.categories)
 
@@ -219,8 +244,24 @@ class FeatureBinner:
     # ----------------------------------------------------------------------------------------------- transforming
 
     def filled(self, batch: SequenceBatch) -> SequenceBatch:
-        """Return the batch with what stands for missing values: the columns that all else is said of."""
-        return batch if self.filler is None else self.filler.fill(batch)
+        """Return the batch with what stands for missing values: the columns that all else is said of.
+
+        Numbers that may be wrong because they came as float32 are refused.
+        """
+        self._refuse_rounded(batch)
+        return batch if self.filler is None else self.filler.fill(batch, exact=self.between)
+
+    def numbers(self, batch: SequenceBatch) -> NDArray[np.float64]:
+        """Return the numeric columns of a filled batch for models without bins, with the same answers for float32.
+
+        They are rounded to float32, but for columns that need float64 and numbers beyond the range of float32.
+        """
+        numbers = batch.numeric.astype(np.float64)
+        if self.between and batch.numeric.dtype != np.float32:
+            for j in set(range(numbers.shape[1])).difference(self._doubles):
+                rounded = single_of(numbers[:, j])
+                numbers[:, j] = np.where(np.isinf(rounded), numbers[:, j], rounded)
+        return numbers
 
     def transform(self, batch: SequenceBatch, *, n_threads: int = 1) -> BinnedRows:
         """Turn a batch into binned rows.
@@ -267,6 +308,17 @@ class FeatureBinner:
                 f"X has {came[0]} numeric and {came[1]} categorical columns, but the model was trained with "
                 f"{expected[0]} and {expected[1]}; make the batch with the schema of the training data."
             )
+
+    def _refuse_rounded(self, batch: SequenceBatch) -> None:
+        """Refuse a float32 if the float64s that round to it are in different bins: it may be any of them."""
+        numeric = [column for column in batch.schema.columns if column.kind == "numeric"]
+        for j, thresholds in self._doubles.items():
+            if j < len(numeric) and numeric[j].single:
+                _refuse_unsure(batch, numeric[j].name, batch.numeric[:, j], thresholds, np.arange(batch.n_rows))
+        if batch.sparse is not None and batch.schema.single:
+            for column, thresholds in self._sparse_doubles.items():
+                entries = batch.sparse[:, [column]].tocoo()
+                _refuse_unsure(batch, batch.schema.sparse_names[column], entries.data, thresholds, entries.coords[0])
 
     def _write_numeric(
         self, values: NDArray[np.floating], padded_row: NDArray[np.int64], codes: NDArray[np.uint8], n_threads: int
@@ -336,6 +388,7 @@ class FeatureBinner:
                 categories_to_json(values, name) for values, name in zip(self.categories, names, strict=True)
             ],
             "indicator_names": list(self.indicator_names),
+            "between": self.between,
         }
         if self.filler is not None:
             filling, header["filling"] = self.filler.to_arrays(names)
@@ -374,6 +427,7 @@ class FeatureBinner:
                 # Files of versions 1 and 2 have none.
                 policies=arrays.get("policies", np.zeros(len(header["column_names"]) + 1, dtype=np.uint8)),
                 filler=_filler(arrays, header),
+                between=header.get("between") is True,
             )
         except KeyError as error:
             raise ModelFileError(f"The model file's features lack {error.args[0]!r}; the file is damaged.") from error
@@ -406,6 +460,26 @@ class FeatureBinner:
             len(filler.categories) == len(self.categories)
             and filler.n_columns + len(filler.flagged) == self.column_kinds.size
             and len(filler.sparse_numbers) + len(filler.sparse_flagged) == self.indicators.feature_of.size
+        )
+
+
+def _refuse_unsure(
+    batch: SequenceBatch,
+    name: str,
+    values: NDArray[np.floating],
+    thresholds: NDArray[np.float64],
+    rows: NDArray[np.integer],
+) -> None:
+    """Refuse numbers of a column, given as float32, whose bin is not certain."""
+    given = single_of(values)
+    low, high = first_rounded_to(given), last_rounded_to(given)
+    unsure = ~np.isnan(given) & (np.searchsorted(thresholds, low) != np.searchsorted(thresholds, high))
+    if unsure.any():
+        at = int(np.argmax(unsure))
+        raise InputError(
+            f"Column {name!r} needs float64: training had values that float32 cannot tell apart. But X has it as "
+            f"float32, and {batch.where(int(rows[at]))} holds {float(values[at])!r}, which may be any number from "
+            f"{float(low[at])!r} to {float(high[at])!r}. Pass the column as float64 or as integers."
         )
 
 

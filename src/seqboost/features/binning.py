@@ -5,6 +5,10 @@ A column with thresholds t_0 < t_1 < ... < t_{B-2} has B value bins; a value x h
     b(x) = #{i : t_i < x}        so that x <= t_b exactly if its code is <= b
 
 and a missing one (NaN) the code B. Values beyond the training range fall into the end bins.
+
+Thresholds lie between values, where rounding to float32 switches from one number to the next: the threshold after a
+float32 v is the largest float64 that rounds to v. So x and float32(x) have the same code, whatever x is. Only a column
+whose bins float32 cannot tell apart (times in seconds since 1970) has plain midpoints instead.
 """
 
 from __future__ import annotations
@@ -18,8 +22,13 @@ __all__ = [
     "MAX_NUMERIC_BINS",
     "MAX_SAMPLE",
     "TABLE_WIDTH",
+    "agree_in_single",
     "encode_numeric",
     "find_thresholds",
+    "first_rounded_to",
+    "last_rounded_to",
+    "not_in_single",
+    "single_of",
     "threshold_table",
 ]
 
@@ -32,9 +41,9 @@ ROW_BLOCK = 256  # rows searched together; their values stay in the first-level 
 def find_thresholds(values: NDArray[np.floating], max_bins: int, max_sample: int = MAX_SAMPLE) -> NDArray[np.float64]:
     """Find the thresholds between the bins of one column.
 
-    Up to `max_bins` distinct values get a bin each, with thresholds midway between neighbours; more are cut at
-    quantiles. These are the thresholds of scikit-learn's ``HistGradientBoosting*``, less those that would leave the
-    last bin empty.
+    Up to `max_bins` distinct values get a bin each; more are cut at quantiles. Training values have the bins of
+    scikit-learn's ``HistGradientBoosting*``. A threshold lies about midway between the neighbours it separates, where
+    float32 and float64 agree; at the very middle if float32 would merge bins of the column.
 
     Parameters
     ----------
@@ -53,14 +62,20 @@ def find_thresholds(values: NDArray[np.floating], max_bins: int, max_sample: int
     values = values[~np.isnan(values)]
     if values.size == 0:
         return np.empty(0)
-    largest = np.float64(values.max())
     ordered = np.sort(_sample(values, max_sample)).astype(np.float64)
     distinct = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
     if distinct.size <= max_bins:
-        return _midpoints(distinct)
-    quantiles = np.linspace(0, 100, num=max_bins + 1)[1:-1] / 100
-    thresholds = np.unique(_quantiles_of_sorted(ordered, quantiles))
-    return thresholds[thresholds < largest]
+        cuts = np.arange(1, distinct.size)
+    else:
+        quantiles = np.linspace(0, 100, num=max_bins + 1)[1:-1] / 100
+        cuts = np.unique(np.searchsorted(distinct, _quantiles_of_sorted(ordered, quantiles), side="right"))
+        cuts = cuts[cuts < distinct.size]
+    lower, upper = distinct[cuts - 1], distinct[cuts]
+    middle = _midpoints(lower, upper)
+    rounded = _between_in_single(lower, upper, middle)
+    places = np.searchsorted(distinct, rounded, side="right")
+    is_lossless = np.unique(places[places < distinct.size]).size == cuts.size
+    return rounded if is_lossless else middle
 
 
 def _sample(values: NDArray[np.floating], max_sample: int) -> NDArray[np.floating]:
@@ -72,11 +87,63 @@ def _sample(values: NDArray[np.floating], max_sample: int) -> NDArray[np.floatin
     return values[np.minimum(positions, values.size - 1)]
 
 
-def _midpoints(distinct: NDArray[np.float64]) -> NDArray[np.float64]:
+def _midpoints(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
     """Take the midpoints of neighbours a < b; a itself where a and b are so close that the midpoint rounds to b."""
-    lower, upper = distinct[:-1], distinct[1:]
     middle = 0.5 * lower + 0.5 * upper  # halved first: the sum of two huge values would overflow
     return np.where((middle >= lower) & (middle < upper), middle, lower)
+
+
+def _between_in_single(
+    lower: NDArray[np.float64], upper: NDArray[np.float64], middle: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Move midpoints to where rounding to float32 switches, still between a and b if float32 tells them apart."""
+    before_upper = _next_single(single_of(upper), -np.inf)
+    return last_rounded_to(np.maximum(single_of(lower), np.minimum(single_of(middle), before_upper)))
+
+
+def last_rounded_to(single: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the largest float64 that rounds to each float32.
+
+    It is the midpoint between v and the next float32, exact in float64, or the float64 before it: of two equally near
+    neighbours, rounding takes the one with an even last bit.
+    """
+    following = _next_single(single, np.inf)
+    middle = 0.5 * (_finite(single) + _finite(following))
+    last = np.where(single_of(middle) > single, np.nextafter(middle, -np.inf), middle)
+    return np.where(np.isposinf(single), np.finfo(np.float64).max, last)
+
+
+def first_rounded_to(single: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the smallest float64 that rounds to each float32."""
+    return np.nextafter(last_rounded_to(_next_single(single, -np.inf)), np.inf)
+
+
+def agree_in_single(thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return of each threshold whether x and float32(x) are always on the same side of it."""
+    with np.errstate(over="ignore"):
+        return single_of(thresholds) < single_of(np.nextafter(thresholds, np.inf))
+
+
+def not_in_single(thresholds: NDArray[np.float64], start: NDArray[np.int64]) -> dict[int, NDArray[np.float64]]:
+    """Return the thresholds of the columns that need float64, by number; those of column j begin at `start[j]`."""
+    columns = np.unique(np.searchsorted(start, np.flatnonzero(~agree_in_single(thresholds)), side="right") - 1)
+    return {int(j): thresholds[start[j] : start[j + 1]] for j in columns}
+
+
+def single_of(values: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Round to float32; what is beyond its range becomes infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        return values.astype(np.float32)
+
+
+def _next_single(single: NDArray[np.float32], towards: float) -> NDArray[np.float32]:
+    with np.errstate(over="ignore", under="ignore"):
+        return np.nextafter(single, np.float32(towards))
+
+
+def _finite(single: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return float64s, 2^128 for infinity: rounding goes by what would be the next number."""
+    return np.clip(single.astype(np.float64), -(2.0**128), 2.0**128)
 
 
 def _quantiles_of_sorted(ordered: NDArray[np.float64], quantiles: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputTypeError, ModelFileError
+from seqboost.exceptions import InputError, InputTypeError, ModelFileError
 
 __all__ = [
     "MAX_DENSE_CATEGORIES",
@@ -69,6 +69,8 @@ def category_lookup(
 ) -> NDArray[np.int32]:
     """Make the table from a batch's codes to ours; its last entry answers for -1, which is "missing".
 
+    A fraction that training did not have is looked for as float32, in which 0.1 is 0.10000000149011612.
+
     Parameters
     ----------
     categories : ndarray of object
@@ -85,7 +87,27 @@ def category_lookup(
     lookup = np.empty(len(categories) + 1, dtype=np.int32)
     lookup[:-1] = [known.get(value, unknown) for value in categories]
     lookup[-1] = missing
+    strange = [i for i, value in enumerate(categories) if isinstance(value, float) and value not in known]
+    if strange:
+        alike: dict[float, list[float]] = {}
+        for value in known:
+            if isinstance(value, float):
+                alike.setdefault(float(np.float32(value)), []).append(value)
+        for i in strange:
+            lookup[i] = _code_in_single(float(categories[i]), known, alike, unknown)
     return lookup
+
+
+def _code_in_single(value: float, known: dict[Any, int], alike: dict[float, list[float]], unknown: int) -> int:
+    """Find the category that is the same float32; refuse a float32 if there are several."""
+    single = float(np.float32(value))
+    found = alike.get(single, [])
+    if len(found) > 1 and value == single:
+        raise InputError(
+            f"The category {value!r} is a number in float32, in which the categories {found[0]!r} and {found[1]!r} of "
+            "training cannot be told apart. Pass the column as float64, as in training, or as strings."
+        )
+    return known[found[0]] if len(found) == 1 else unknown
 
 
 def categories_to_json(categories: Sequence[Any], column: str) -> list[Any]:

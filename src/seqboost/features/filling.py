@@ -31,6 +31,7 @@ from seqboost.features.categories import NoValue, categories_from_json, categori
 from seqboost.features.policies import DATA_POLICIES
 from seqboost.sequences import SequenceBatch
 from seqboost.sequences.batch import ColumnSchema
+from seqboost.sequences.columns import narrowed
 
 __all__ = ["Filler", "flag_name"]
 
@@ -96,11 +97,15 @@ class Filler:
             sparse_flagged,
         )  # fmt: skip
 
-    def fill(self, batch: SequenceBatch) -> SequenceBatch:
-        """Return the batch with its missing values filled in and the columns that tell of them at its end."""
+    def fill(self, batch: SequenceBatch, *, exact: bool = True) -> SequenceBatch:
+        """Return the batch with its missing values filled in and the columns that tell of them at its end.
+
+        Unless ``exact``, what stands for missing values is rounded to float32 in a batch of float32.
+        """
         self._check_columns(batch)
         n_numeric = len(self.numbers)
-        numeric = np.empty((batch.n_rows, n_numeric + len(self.flagged)), dtype=batch.numeric.dtype)
+        dtype = np.result_type(batch.numeric, narrowed(self.numbers)) if exact else batch.numeric.dtype
+        numeric = np.empty((batch.n_rows, n_numeric + len(self.flagged)), dtype=dtype)
         numeric[:, :n_numeric] = batch.numeric
         for j in np.flatnonzero(~np.isnan(self.numbers)).tolist():
             column = numeric[:, j]

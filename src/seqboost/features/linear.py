@@ -120,7 +120,7 @@ class LinearColumns:
             Fitted to them.
         """
         filled = binner.filled(batch)
-        mean, scale, low, high = (np.array(part) for part in _standard(filled.numeric))
+        mean, scale, low, high = (np.array(part) for part in _standard(binner.numbers(filled)))
         sparse_scale, sparse_limit = _root_mean_squares(filled)
         offsets = np.unique(np.concatenate(binner.windows)).astype(np.int32)
         n_columns = _column_counts(binner, len(sparse_scale)).sum()
@@ -156,7 +156,7 @@ class LinearColumns:
     def transform(self, batch: SequenceBatch) -> LinearRows:
         """Turn a batch, made with the schema of the training data, into rows."""
         batch = self.binner.filled(batch)
-        numeric, known = batch.numeric.astype(np.float64), self.binner._category_codes
+        numeric, known = self.binner.numbers(batch), self.binner._category_codes
         n_numeric, n_dense = numeric.shape[1], numeric.shape[1] + len(known)
         counts = np.full(batch.n_rows, n_dense, dtype=np.int64)
         if batch.sparse is not None:
@@ -247,11 +247,11 @@ def _column_counts(binner: FeatureBinner, n_sparse: int) -> NDArray[np.int64]:
     return np.array([2 * n_numeric, *(len(c) + 1 for c in binner.categories), n_sparse, n_sparse], dtype=np.int64)
 
 
-def _standard(numeric: NDArray[Any]) -> tuple[list[float], list[float], list[float], list[float]]:
+def _standard(numeric: NDArray[np.float64]) -> tuple[list[float], list[float], list[float], list[float]]:
     """Mean, deviation, and smallest and largest standardised value of each column; a constant column becomes 0."""
     means, scales, lows, highs = [], [], [], []
     for x in numeric.T:
-        known = x[~np.isnan(x)].astype(np.float64)
+        known = x[~np.isnan(x)]
         largest = float(np.abs(known).max(initial=0.0)) or 1.0
         shrunk = known / largest  # squares of huge values would overflow
         mean, deviation = (float(shrunk.mean()), float(shrunk.std())) if known.size else (0.0, 0.0)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from seqboost.features.binner import FeatureBinner
 from seqboost.features.categories import MAX_DENSE_CATEGORIES, NoValue
@@ -33,18 +36,51 @@ ABSENT = -1  # value of a sparse window feature that has no slot in a row
 
 
 def reference_thresholds(values: Sequence[float], max_bins: int) -> list[float]:
-    """Thresholds of a column: midpoints of few distinct values, quantiles of many."""
+    """Thresholds of a column: between all neighbours of few distinct values, at the quantiles of many."""
     ordered = sorted(float(value) for value in values if not math.isnan(value))
     distinct = sorted(set(ordered))
-    if len(distinct) <= max_bins:
-        return [(a + b) / 2 for a, b in zip(distinct, distinct[1:], strict=False)]
-    thresholds = set()
-    for i in range(1, max_bins):
-        # The smallest value with at least a fraction i / max_bins of all values at or below it; where the fraction
-        # is met exactly, the mean of that value and the next.
-        whole, rest = divmod(len(ordered) * i, max_bins)
-        thresholds.add((ordered[whole - 1] + ordered[whole]) / 2 if rest == 0 else ordered[whole])
-    return sorted(threshold for threshold in thresholds if threshold < ordered[-1])
+    pairs = list(zip(distinct, distinct[1:], strict=False))
+    if len(distinct) > max_bins:
+        quantiles = set()
+        for i in range(1, max_bins):
+            # The smallest value with at least a fraction i / max_bins of all values at or below it; where the fraction
+            # is met exactly, the mean of that value and the next.
+            whole, rest = divmod(len(ordered) * i, max_bins)
+            quantiles.add((ordered[whole - 1] + ordered[whole]) / 2 if rest == 0 else ordered[whole])
+        pairs = [(a, b) for a, b in pairs if any(a <= quantile < b for quantile in quantiles)]
+    thresholds = [_reference_threshold(a, b) for a, b in pairs]
+    bins = {count_below(thresholds, x) for x in distinct}
+    if len(bins) == len(pairs) + 1 or not distinct:
+        return thresholds
+    return [_middle(a, b) for a, b in pairs]
+
+
+def _middle(a: float, b: float) -> float:
+    middle = a / 2 + b / 2
+    return middle if a <= middle < b else a
+
+
+def _reference_threshold(a: float, b: float) -> float:
+    """Largest float64 that rounds to the float32 nearest to the midpoint, or to one that is nearer to a."""
+    single, beyond = _rounded(_middle(a, b)), _rounded(b)
+    if single == beyond:
+        with np.errstate(over="ignore"):
+            single = max(_rounded(a), float(np.nextafter(np.float32(beyond), np.float32(-np.inf))))
+    if single == math.inf:
+        return sys.float_info.max
+    low, high = a, b
+    while _rounded(high) <= single:  # float32 does not tell a and b apart
+        high += abs(high) + 1e-45
+    while math.nextafter(low, math.inf) < high:  # low rounds to `single` or less, high to more
+        middle = _middle(low, high)
+        middle = middle if low < middle else math.nextafter(low, math.inf)
+        low, high = (middle, high) if _rounded(middle) <= single else (low, middle)
+    return low
+
+
+def _rounded(x: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(x))
 
 
 def count_below(thresholds: Iterable[float], x: float) -> int:
@@ -84,7 +120,12 @@ def _category_code(
     if code < 0:
         return missing
     value = batch.categories[column][code]
-    return known.index(value) if value in known else unknown
+    if value in known:
+        return known.index(value)
+    if not isinstance(value, float):
+        return unknown
+    same = [k for k, other in enumerate(known) if isinstance(other, float) and np.float32(other) == np.float32(value)]
+    return same[0] if len(same) == 1 else unknown
 
 
 def _row_slots(binner: FeatureBinner, batch: SequenceBatch, row: int) -> list[int]:
@@ -232,7 +273,7 @@ def _linear_pairs(columns: LinearColumns, batch: SequenceBatch, row: int) -> lis
     pairs: list[tuple[int, float]] = []
     n_numeric = int((columns.binner.column_kinds == NUMERIC).sum())
     for j in range(n_numeric):
-        x = float(batch.numeric[row, j])
+        x = float(columns.binner.numbers(batch)[row, j])
         if math.isnan(x):
             pairs.append((2 * j + 1, 1.0))
         else:

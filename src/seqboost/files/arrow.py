@@ -51,7 +51,9 @@ class _ArrowColumn(TextColumn):
         if self.kind == "auto":
             self.kind = "numeric" if is_number else "categorical"
         if self.kind == "numeric" and is_number:
-            values = cells.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
+            is_single = pa.types.is_float32(kind) or pa.types.is_float16(kind)  # as which they may be rounded
+            values = cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            values = values.astype(np.float32 if is_single else np.float64)
             return values, self._infinite(values, [str(v) for v in values] if np.isinf(values).any() else [])
         return super().parse(_texts(cells))
 

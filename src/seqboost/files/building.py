@@ -70,7 +70,7 @@ class TextColumn:
         self.kind = kind
         self.missing = frozenset(missing) | {""}
         self._codes = Codes()
-        self._numbers: list[NDArray[np.float64]] = []
+        self._numbers: list[NDArray[np.floating]] = []
         self._n_blank = 0  # rows without a value, before the kind is decided
 
     def parse(self, cells: Sequence[str]) -> tuple[NDArray[Any], dict[int, tuple[str, str]]]:
@@ -101,7 +101,7 @@ class TextColumn:
                 bad[row] = (f"column {self.name!r} holds numbers, but here {_shown(cell)}", mend)
         return values, bad | self._infinite(values, cells)
 
-    def _infinite(self, values: NDArray[np.float64], cells: Sequence[str]) -> dict[int, tuple[str, str]]:
+    def _infinite(self, values: NDArray[np.floating], cells: Sequence[str]) -> dict[int, tuple[str, str]]:
         return {
             row: (f"column {self.name!r} holds {_shown(cells[row])}, expected a finite number", "leave it empty")
             for row in np.flatnonzero(np.isinf(values)).tolist()
@@ -139,7 +139,7 @@ class TextColumn:
             keys = [None if word in self.missing else word for word in self._codes.index]
             codes, categories = renumber(self._codes.joined(), keys)
             return Column(self.name, codes, categories)
-        pieces, self._numbers = [np.full(self._n_blank, np.nan), *self._numbers], []
+        pieces, self._numbers = [np.full(self._n_blank, np.nan, dtype=np.float32), *self._numbers], []
         return Column(self.name, np.concatenate(pieces))
 
 

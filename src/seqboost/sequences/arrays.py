@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import (
+    are_single,
     assemble,
     column_names,
     from_matrix,
@@ -127,12 +128,13 @@ def read_rows(rows: Sequence[Any], layout: Layout, categorical_features: Any) ->
     return assemble(columns, layout, "arrays")
 
 
-def _number_matrix(rows: Sequence[Any], width: int) -> NDArray[np.float64] | None:
+def _number_matrix(rows: Sequence[Any], width: int) -> NDArray[np.floating] | None:
     """Return rows of numbers at once, or None if they have to be looked at column by column."""
     types = set(map(type, chain.from_iterable(rows))) - {type(None)}
     if not all(map(is_real_type, types)):
         return None
     # an int beyond all floats, a signalling NaN: column by column it is told where the one is, the other is missing
     with suppress(OverflowError, ValueError), np.errstate(over="ignore"):
-        return np.array(list(rows) if width else [()] * len(rows), dtype=np.float64)
+        dtype = np.float32 if are_single(types) else np.float64
+        return np.array(list(rows) if width else [()] * len(rows), dtype=dtype)
     return None

@@ -37,12 +37,15 @@ class ColumnSchema:
         Whether the user declared the column categorical; its values may then be numbers.
     holds : tuple of {"byte string", "number", "string"}, default=()
         Of what types the values of a categorical column are; empty where that is not known.
+    single : bool, default=False
+        Whether the numbers of this batch came as float32, so that they may be rounded ones.
     """
 
     name: str
     kind: str
     forced: bool = False
     holds: tuple[str, ...] = field(default=(), compare=False)
+    single: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class BatchSchema:
         Whether the names are the user's own even if they look like ours (a flat table with columns "x0", "x1").
     everywhere : tuple of str, default=()
         Keys of dicts that every position has.
+    single : bool, default=False
+        Whether the sparse numbers of this batch came as float32, so that they may be rounded ones.
     """
 
     columns: tuple[ColumnSchema, ...]
@@ -74,6 +79,7 @@ class BatchSchema:
     lists: tuple[str, ...] = ()
     has_names: bool = False
     everywhere: tuple[str, ...] = field(default=(), compare=False)
+    single: bool = field(default=False, compare=False)
 
     @property
     def n_features(self) -> int:
@@ -319,8 +325,12 @@ class SequenceBatch:
         return replace(self, offsets=offsets, origin=replace(self.origin, offsets=offsets, ids=None, index=None))
 
     def with_schema(self, schema: BatchSchema) -> SequenceBatch:
-        """Return the same data under another schema."""
-        return replace(self, schema=schema)
+        """Return the same data under another schema; whether numbers came as float32 stays known."""
+        columns = tuple(
+            wanted if wanted.single == given.single else replace(wanted, single=given.single)
+            for wanted, given in zip(schema.columns, self.schema.columns, strict=True)
+        )
+        return replace(self, schema=replace(schema, columns=columns, single=self.schema.single))
 
     def with_numbers(self, names: Sequence[str], values: NDArray[np.floating]) -> SequenceBatch:
         """Return the batch with more numeric columns, behind those it has.

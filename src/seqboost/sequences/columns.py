@@ -24,7 +24,9 @@ __all__ = [
     "Column",
     "Extra",
     "TrainedCategories",
+    "are_single",
     "assemble",
+    "category_column",
     "column_names",
     "first_unhashable",
     "floats",
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+LARGEST_SINGLE = 2**24  # float32 holds all whole numbers up to here
 ABSENT_TYPES = ("NoneType", "NAType", "NaTType", "MaskedConstant")  # by name: pandas must not be imported for its NA
 
 
@@ -52,12 +55,14 @@ class Column:
     values: NDArray[Any]  # (n_rows,) floats or int32 codes
     categories: NDArray[np.object_] | None = None
     forced: bool = False
+    single: bool = False  # whether floats of 64 bits came as float32
 
     @property
     def schema(self) -> ColumnSchema:
         """Name and kind."""
         if self.categories is None:
-            return ColumnSchema(self.name, "numeric", self.forced)
+            single = self.single or self.values.dtype == np.float32
+            return ColumnSchema(self.name, "numeric", self.forced, single=single)
         return ColumnSchema(self.name, "categorical", self.forced, value_types(self.categories))
 
 
@@ -75,6 +80,7 @@ class Extra:
     lists: tuple[str, ...] = ()
     has_names: bool = False
     everywhere: tuple[str, ...] = ()
+    single: bool = False
 
 
 def is_number_type(kind: type) -> bool:
@@ -94,6 +100,11 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, Decimal):
         return value.is_nan()  # a signalling NaN must not be compared
     return isinstance(value, (float, np.floating)) and value != value
+
+
+def are_single(types: set[type]) -> bool:
+    """Return whether values of these types are NumPy's numbers of at most 32 bits, or missing."""
+    return bool(types) and all(issubclass(kind, (np.float32, np.float16)) for kind in types)
 
 
 def tidied(values: Sequence[Any] | NDArray[Any]) -> tuple[Any, set[type]]:
@@ -158,7 +169,8 @@ def infer_column(name: str, values: Sequence[Any], layout: Layout, *, forced: bo
     for kind in types:
         _refuse_type(kind, name, values, layout)
     if all(map(is_number_type, types)) and not forced:
-        return Column(name, floats(values, lambda row: (name, layout.where(row))))
+        numbers = floats(values, lambda row: (name, layout.where(row)))
+        return Column(name, numbers.astype(np.float32) if are_single(types) else numbers)
     try:
         return Column(name, *factorize(values), forced=forced)
     except TypeError:
@@ -275,13 +287,23 @@ def object_array(values: Sequence[Any]) -> NDArray[np.object_]:
     return array
 
 
-def categories_of_numbers(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
-    """Give the distinct numbers of a column codes; NaN gets -1. Integers stay such: floats would merge large ones."""
+def category_column(column: Column, layout: Layout) -> Column:
+    """Make a column of categories from numbers; NaN is missing. Integers stay such: floats would merge large ones."""
+    name, values = column.name, column.values
     values = values if values.dtype.kind in "iu" else shrink(values)
+    if column.schema.single:
+        inexact = np.isfinite(values) & (np.abs(values) > LARGEST_SINGLE)
+        if inexact.any():
+            row = int(np.argmax(inexact))
+            raise InputError(
+                f"Column {name!r} holds categories as float32, which cannot tell whole numbers beyond "
+                f"{LARGEST_SINGLE:,} apart: {layout.where(row)} holds {values[row]:.0f}. Pass the column as integers, "
+                "float64 or strings."
+            )
     distinct, codes = np.unique(values, return_inverse=True)  # NaN sorts last
     n_real = int(len(distinct) - np.isnan(distinct).sum())
     categories = object_array([plain(value) for value in distinct[:n_real]])
-    return np.where(codes < n_real, codes, -1).astype(np.int32), categories
+    return Column(name, np.where(codes < n_real, codes, -1).astype(np.int32), categories, forced=True)
 
 
 def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: Sequence[Any] | None = None) -> set[int]:
@@ -345,14 +367,15 @@ def from_matrix(
     names = column_names(matrix.shape[1]) if names is None else names
     if not categorical:
         numeric = np.ascontiguousarray(shrink(matrix))
-        schema = BatchSchema(tuple(ColumnSchema(name, "numeric") for name in names), (), form)
+        single = numeric.dtype == np.float32
+        schema = BatchSchema(tuple(ColumnSchema(name, "numeric", single=single) for name in names), (), form)
         _refuse_infinity(numeric, names, layout)
         nothing = np.empty((layout.n_rows, 0), dtype=np.int32)
         return SequenceBatch(layout.offsets, numeric, nothing, (), None, schema, layout)
     columns = []
     for j, name in enumerate(names):
         if j in categorical:
-            columns.append(Column(name, *categories_of_numbers(matrix[:, j]), forced=True))
+            columns.append(category_column(Column(name, matrix[:, j]), layout))
         else:
             columns.append(Column(name, shrink(matrix[:, j])))
     return assemble(columns, layout, form)
@@ -378,7 +401,7 @@ def assemble(columns: Sequence[Column], layout: Layout, form: str, extra: Extra 
     categories = tuple(column.categories for column in categorical_columns if column.categories is not None)
     schema = BatchSchema(
         tuple(column.schema for column in columns), extra.sparse_names, form, extra.sequence, extra.lists,
-        extra.has_names, extra.everywhere,
+        extra.has_names, extra.everywhere, extra.single,
     )  # fmt: skip
     return SequenceBatch(layout.offsets, numeric, categorical, categories, extra.sparse, schema, layout)
 

@@ -22,7 +22,7 @@ from seqboost.sequences.columns import (
     Column,
     Extra,
     assemble,
-    categories_of_numbers,
+    category_column,
     is_number_type,
     type_name,
     value_types,
@@ -38,7 +38,7 @@ def columns_of(batch: SequenceBatch) -> list[Column]:
     n_numeric = n_categorical = 0
     for column in batch.schema.columns:
         if column.kind == "numeric":
-            columns.append(Column(column.name, batch.numeric[:, n_numeric]))
+            columns.append(Column(column.name, batch.numeric[:, n_numeric], single=column.single))
             n_numeric += 1
         else:
             values, categories = batch.categorical[:, n_categorical], batch.categories[n_categorical]
@@ -118,7 +118,8 @@ def conform(
     extra = Extra(sequence=target.sequence)
     if schema.sparse_names:
         sparse = _sparse_part(batch, place, dense, sparse_place, schema, estimator_name)
-        extra = Extra(sparse, schema.sparse_names, target.sequence)
+        single = given.single or any(column.single for column in given.columns)
+        extra = Extra(sparse, schema.sparse_names, target.sequence, single=single)
     if by_name:
         if not allow_missing_columns:
             _refuse_missing_columns(given, schema, estimator_name)
@@ -254,13 +255,13 @@ def _cast(source: Column, wanted: ColumnSchema, batch: SequenceBatch, estimator_
     """Give a column the kind it had in training."""
     if wanted.kind == "numeric":
         if source.categories is None:
-            return Column(wanted.name, source.values)
+            return Column(wanted.name, source.values, single=source.single)
         return Column(wanted.name, _numbers(source, wanted.name, batch, estimator_name))
     if source.categories is not None:
         _check_categories(source, wanted, batch, estimator_name)
         return Column(wanted.name, source.values, source.categories, wanted.forced)
     if wanted.forced:
-        column = Column(wanted.name, *categories_of_numbers(source.values), forced=True)
+        column = category_column(Column(wanted.name, source.values, single=source.single), batch.origin)
         _check_categories(column, wanted, batch, estimator_name)
         return column
     present = ~np.isnan(source.values)

@@ -21,11 +21,10 @@ from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.arrays import check_dtype, read_arrays, read_matrix, read_rows, unmask
 from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch, empty_sequence
 from seqboost.sequences.columns import (
-    Column,
     Extra,
     TrainedCategories,
     assemble,
-    categories_of_numbers,
+    category_column,
     is_number_type,
     resolve_categorical,
     tidied,
@@ -114,7 +113,7 @@ def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
     if all(batch.schema.columns[j].kind == "categorical" for j in chosen):
         return batch
     columns = [
-        Column(column.name, *categories_of_numbers(column.values), forced=True)
+        category_column(column, batch.origin)
         if j in chosen and column.categories is None
         else column
         for j, column in enumerate(columns_of(batch))

@@ -35,7 +35,8 @@ def read_sparse(matrices: Sequence[Any], form: str, categorical_features: Any) -
     sparse = _joined(matrices, names_of)
     sparse.sum_duplicates()
     sparse.eliminate_zeros()
-    return assemble([], layout, form, Extra(check_sparse(sparse, names, layout), names))
+    single = all(matrix.dtype.kind == "f" and matrix.dtype.itemsize <= 4 for matrix in matrices)
+    return assemble([], layout, form, Extra(check_sparse(sparse, names, layout), names, single=single))
 
 
 def _check_shape(matrix: Any, name: str, n_columns: int) -> None:

@@ -21,7 +21,7 @@ from seqboost.sequences.columns import (
     Column,
     Extra,
     assemble,
-    categories_of_numbers,
+    category_column,
     factorize,
     first_unhashable,
     infer_column,
@@ -271,7 +271,8 @@ def _column(name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, la
     if not exact and all(part.dtype.is_numeric() or part.dtype == nw.Boolean for part in parts):
         numbers = np.concatenate([_numbers(part) for part in parts])
         numbers = numbers if order is None else numbers[order]
-        return Column(name, *categories_of_numbers(numbers), forced=True) if forced else Column(name, numbers)
+        column = Column(name, numbers)
+        return category_column(column, layout) if forced else column
     values: list[Any] = list(chain.from_iterable(part.to_list() for part in parts))
     if order is not None:
         values = list(map(values.__getitem__, order.tolist()))

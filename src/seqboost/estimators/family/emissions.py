@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from seqboost.exceptions import ModelFileError
-from seqboost.features import FeatureBinner
+from seqboost.features import FeatureBinner, category_lookup
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["Emissions"]
@@ -84,7 +84,7 @@ class Emissions:
             counts = np.zeros((len(known), n_labels))
             np.add.at(counts, codes[codes >= 0], of_label[codes >= 0])
             scores.append(np.log((counts + smoothing) / (counts.sum(axis=0) + smoothing * len(known))))
-        mean, variance = _moments(batch.numeric.astype(np.float64), of_label)
+        mean, variance = _moments(binner.numbers(batch), of_label)
         n_sparse = 0 if batch.sparse is None else batch.sparse.shape[1]
         present, absent = np.zeros((2, n_sparse, n_labels))
         if batch.sparse is not None:
@@ -100,8 +100,7 @@ class Emissions:
         for j, (known, table) in enumerate(zip(self.binner._category_codes, self.category_scores, strict=True)):
             codes = _codes(batch, j, known)
             total[codes >= 0] += table[codes[codes >= 0]]
-        for j in range(len(self.mean)):
-            x = batch.numeric[:, j].astype(np.float64)
+        for j, x in enumerate(self.binner.numbers(self.binner.filled(batch)).T):
             known_rows = ~np.isnan(x)
             distance = (x[known_rows, None] - self.mean[j]) ** 2 / self.variance[j]
             total[known_rows] -= 0.5 * (np.log(2 * np.pi * self.variance[j]) + distance)
@@ -130,10 +129,9 @@ class Emissions:
         return found
 
 
-def _codes(batch: SequenceBatch, j: int, known: dict[Any, int]) -> NDArray[np.int64]:
+def _codes(batch: SequenceBatch, j: int, known: dict[Any, int]) -> NDArray[np.int32]:
     """Return codes of a categorical column, −1 for missing and unknown categories."""
-    lookup = np.array([known.get(value, -1) for value in batch.categories[j].tolist()] + [-1], dtype=np.int64)
-    return lookup[batch.categorical[:, j]]
+    return category_lookup(batch.categories[j], known, missing=-1, unknown=-1)[batch.categorical[:, j]]
 
 
 def _presence(matrix: sp.csr_array) -> sp.csr_array:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.features import CATEGORICAL, FeatureBinner, LinearColumns, LinearRows
+from seqboost.features import CATEGORICAL, FeatureBinner, LinearColumns, LinearRows, category_lookup
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["CodeWindows", "IndicatorWindows", "WindowMatrix", "indicator_matrix", "neighbours", "with_columns"]
@@ -93,17 +93,17 @@ class CodeWindows:
     def transform(self, batch: SequenceBatch) -> NDArray[np.float64]:
         """Return the matrix, (n_rows, n_columns)."""
         binner, columns = self.binner, []
-        numeric = categorical = 0
+        numbers = iter(binner.numbers(binner.filled(batch)).T)
+        categorical = 0
         for kind, window in zip(binner.column_kinds, binner.windows[:-1], strict=True):
             if kind == CATEGORICAL:
                 known = self.codes[categorical]
-                # The last entry is for code -1, missing; unknown categories are missing as well.
-                lookup = np.array([known.get(v, np.nan) for v in batch.categories[categorical].tolist()] + [np.nan])
+                codes = category_lookup(batch.categories[categorical], known, missing=-1, unknown=-1)
+                lookup = np.where(codes < 0, np.nan, codes)  # unknown categories count as missing
                 values, beyond = lookup[batch.categorical[:, categorical]], float(len(known))
                 categorical += 1
             else:
-                values, beyond = batch.numeric[:, numeric].astype(np.float64), np.nan
-                numeric += 1
+                values, beyond = next(numbers), np.nan
             for shift in window.tolist():
                 row, inside = neighbours(batch.offsets, shift)
                 columns.append(np.where(inside, values[row], beyond))

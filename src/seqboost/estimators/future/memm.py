@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from seqboost.estimators.parameters import check_parameters, integer, one_of, pl
 from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
+from seqboost.estimators.treecrf import NO_ROUNDS, STARTS
 from seqboost.exceptions import ParameterError
 from seqboost.sequences import SequenceBatch
 
@@ -188,6 +190,8 @@ class FutureFeatureMEMM(SequenceLabeler):
                 model, history = growth.run(bars)
             self._set_model(model)
             self.history_ = history
+            if model.forest.n_trees == 0 and not model.patterns:
+                warnings.warn(NO_ROUNDS.format(type(self).__name__, STARTS["labels"]), stacklevel=2)
         return self
 
     def _divided(self, training: Labelled, validation: tuple[Any, Any, Any], seed: int) -> tuple[Labelled, Labelled]:
