@@ -6,6 +6,7 @@ import pytest
 from cli_run import run
 from damaged_files import good_table
 
+import seqboost
 from seqboost.cli.compare import LABELLERS, labellers_of
 from seqboost.exceptions import ParameterError
 
@@ -37,6 +38,25 @@ def test_json_is_what_the_library_finds(files):
         (row,) = [row for row in found["rows"] if row["name"] == name]
         assert row["accuracy"] == pytest.approx(score)
     assert [row["pvalue"] for row in found["rows"]][0] == 1.0
+
+
+@pytest.mark.parametrize("names", [{"go": "walk", "stop": "rest"}, {"go": "walking"}])
+def test_labels_of_tables_are_whole_strings(files, names, tmp_path):
+    pd = pytest.importorskip("pandas")
+    train, test = (pd.read_csv(path).replace({"state": names}) for path in files)
+    test.loc[::5, "state"] = "other"  # mistakes, of labels with letters in common
+    paths = tmp_path / "a.csv", tmp_path / "b.csv"
+    for table, path in zip((train, test), paths, strict=True):
+        table.to_csv(path, index=False)
+    done = run("compare", paths[0], "--test", paths[1], *READING, "--models", "hmm,perceptron", "--json")
+    for row in json.loads(done.stdout)["rows"]:
+        labeller = getattr(seqboost, LABELLERS[row["name"]])(sequence="id")
+        if "random_state" in labeller.get_params():
+            labeller.set_params(random_state=0)
+        labeller.fit(train.drop(columns="state"), train.state).save(tmp_path / "model.seqboost")
+        found = json.loads(run("evaluate", tmp_path / "model.seqboost", paths[1], *READING, "--json").stdout)
+        assert row["accuracy"] == found["accuracy"] < 1
+        assert row["sequence_accuracy"] == found["sequence_accuracy"]
 
 
 def test_tables_for_people(files):

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from treecrf_data import chains
 
-from seqboost import HMM, LinearCRF, VotedPerceptron
-from seqboost.evaluation import compare, mcnemar
+from seqboost import HMM, LinearCRF, VotedPerceptron, as_batch
+from seqboost.evaluation import compare, label_sequences, mcnemar
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +97,50 @@ def test_tables_and_unobserved_labels(data, capsys):
     assert compare([HMM()], X, y, X_test, hidden).rows[0].accuracy == pytest.approx(model.score(X_test, hidden))
 
 
+@pytest.mark.parametrize("names", [("walking", "resting", "driving"), ("go", "resting", "up")])
+def test_labels_of_tables_are_whole_strings(data, names, monkeypatch):
+    X, y, X_test, y_test = data
+    named = dict(zip("abc", names, strict=True))
+    tables = []
+    for parts in (X, X_test):
+        table = pd.DataFrame(np.vstack(parts), columns=["a", "b"])
+        table["who"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        tables.append(as_batch(table, sequence="who"))
+    labels, truth = (np.array([named[label] for part in parts for label in part]) for parts in (y, y_test))
+    counted = []
+    module = sys.modules["seqboost.evaluation.compare"]
+    monkeypatch.setattr(module, "mcnemar", lambda *given: counted.append(mcnemar(*given)) or counted[-1])
+    labellers = {"chain": HMM(), "order 0": HMM(order=0)}
+    found = compare(labellers, tables[0], labels, tables[1], pd.Series(truth))
+    for row in found.rows:
+        model = found.models[row.name]
+        expected = label_sequences(model, tables[1], truth).evaluate()
+        assert (row.accuracy, row.sequence_accuracy) == (expected.accuracy, expected.sequence_accuracy)
+        assert row.accuracy == model.score(tables[1], truth)
+    best, other = (found.predictions[row.name] for row in found.rows)
+    (test,) = counted
+    assert test.only_a == ((best == truth) & (other != truth)).sum()
+    assert test.only_b == ((best != truth) & (other == truth)).sum()
+    by_list = compare(labellers, *data)
+    assert [(r.name, r.accuracy, r.pvalue) for r in found.rows] == [
+        (r.name, r.accuracy, r.pvalue) for r in by_list.rows
+    ]
+
+
+def test_bad_test_data_stop_it_after_the_first_labeller(data):
+    fitted = []
+
+    class Watched(HMM):
+        def fit(self, X, y, sample_weight=None):
+            fitted.append(self)
+            return super().fit(X, y, sample_weight)
+
+    X, y, X_test, y_test = data
+    with pytest.raises(ValueError, match="In the test data: y has 24 label sequences but X has 25 sequences"):
+        compare([Watched(), Watched()], X, y, X_test, y_test[:-1])
+    assert len(fitted) == 1
+
+
 def test_errors(data, monkeypatch, found):
     X, y, X_test, y_test = data
     with pytest.raises(ValueError, match="labellers must be a dict of names to labellers, or a list"):
@@ -105,9 +149,9 @@ def test_errors(data, monkeypatch, found):
         compare([], *data)
     with pytest.raises(ValueError, match="labellers\\['a'\\] is 3, which is no labeller"):
         compare({"a": 3}, *data)
-    with pytest.raises(ValueError, match=r"y_test\[0\] has 1 labels but X_test has"):
+    with pytest.raises(ValueError, match=r"In the test data: y\[0\] has 1 labels but X\[0\] has"):
         compare([HMM()], X, y, X_test, [["a"], *y_test[1:]])
-    with pytest.raises(ValueError, match="y_test has no observed label"):
+    with pytest.raises(ValueError, match="has no observed label to compare with"):
         compare([HMM()], X, y, X_test, [[None] * len(part) for part in y_test])
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"seqboost\[tables\]"):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         TreeCRF,
         VotedPerceptron,
     )
-    from seqboost.sequences import SequenceBatch, as_batch
+    from seqboost.sequences import SequenceBatch, as_batch, as_labels
 
 __all__ = [
     "FutureFeatureMEMM",
@@ -49,6 +49,7 @@ __all__ = [
     "VotedPerceptron",
     "__version__",
     "as_batch",
+    "as_labels",
     "callbacks",
     "datasets",
     "evaluation",
@@ -78,6 +79,7 @@ _HOMES = {
     "TreeCRF": "seqboost.estimators",
     "VotedPerceptron": "seqboost.estimators",
     "as_batch": "seqboost.sequences",
+    "as_labels": "seqboost.sequences",
     "callbacks": "seqboost.callbacks",
     "datasets": "seqboost.datasets",
     "evaluation": "seqboost.evaluation",

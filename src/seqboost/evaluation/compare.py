@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from seqboost import as_batch
+from seqboost import SequenceBatch, as_labels
+from seqboost.evaluation.labelling import by_sequence, read_for
 from seqboost.evaluation.mcnemar import mcnemar
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.evaluation.scores import accuracy, sequence_accuracy
+from seqboost.exceptions import InputError, InputTypeError, ParameterError
 
 __all__ = ["Comparison", "Row", "compare"]
 
@@ -157,22 +158,26 @@ def compare(
     """
     named = _named(labellers)
     models, predictions, costs = {}, {}, {}
+    batch: SequenceBatch | None = None
+    truth: list[list[Any]] = []
     for name, labeller in named.items():
         with _memory() as peak:
             began = time.perf_counter()
             models[name] = clone(labeller).fit(X, y)
-            fitted = time.perf_counter()
+            fit_seconds = time.perf_counter() - began
+            if batch is None:  # as the first labeller reads them; bad test data stop the others from being trained
+                batch, truth = _test_data(models[name], X_test, y_test)
+            began = time.perf_counter()
             predictions[name] = models[name].predict(X_test)
-            done = time.perf_counter()
-        costs[name] = (fitted - began, done - fitted, peak[0])
+            predict_seconds = time.perf_counter() - began
+        costs[name] = (fit_seconds, predict_seconds, peak[0])
         if verbose:
-            print(f"{name}: {done - began:.1f} s", flush=True)
+            print(f"{name}: {fit_seconds + predict_seconds:.1f} s", flush=True)
         if tell is not None:
-            tell(name, done - began)
-    sequence = getattr(next(iter(named.values())), "sequence", None)
-    truth = _by_sequence(y_test, X_test, sequence)
-    guesses = {name: _by_sequence(guess, X_test, sequence) for name, guess in predictions.items()}
-    scores = {name: _accuracies(guess, truth) for name, guess in guesses.items()}
+            tell(name, fit_seconds + predict_seconds)
+    assert batch is not None
+    guesses = {name: by_sequence(batch, guess) for name, guess in predictions.items()}
+    scores = {name: (accuracy(truth, guess), sequence_accuracy(truth, guess)) for name, guess in guesses.items()}
     best = max(scores, key=lambda name: scores[name][0])
     rows = [
         Row(
@@ -208,33 +213,13 @@ def _named(labellers: Any) -> dict[str, Any]:
     return named
 
 
-def _by_sequence(labels: Any, X: Any, sequence: str | None) -> list[Any]:
-    """Return labels as one list for each sequence, whatever form X has."""
-    if not hasattr(labels, "__len__"):
-        labels = list(labels)
-    if sequence is None and len(labels) and isinstance(labels[0], (list, np.ndarray, str)):
-        return [list(part) for part in labels]
-    batch = as_batch(X, sequence=sequence)
-    flat = np.asarray(labels, dtype=object)
-    if len(flat) != batch.n_rows:
-        raise InputError(f"y_test has {len(flat)} labels but X_test has {batch.n_rows} rows; each row needs one")
-    if batch.origin.origin == "table":
-        flat = flat[batch.origin.table_rank]
-    return [flat[a:b].tolist() for a, b in zip(batch.offsets[:-1], batch.offsets[1:], strict=True)]
-
-
-def _accuracies(guess: list[Any], truth: list[Any]) -> tuple[float, float]:
-    """Return the share of right labels and of whole sequences; unobserved labels do not count."""
-    right: list[NDArray[np.bool_]] = []
-    for said, true in zip(guess, truth, strict=True):
-        if len(said) != len(true):
-            raise InputError(f"y_test[{len(right)}] has {len(true)} labels but X_test has {len(said)} positions there")
-        seen = [t for t, label in enumerate(true) if label is not None and label == label]
-        right.append(np.array([bool(said[t] == true[t]) for t in seen], dtype=np.bool_))
-    observed = [part for part in right if len(part)]
-    if not observed:
-        raise InputError("y_test has no observed label to compare with: every label is None or NaN")
-    return float(np.concatenate(observed).mean()), float(np.mean([part.all() for part in observed]))
+def _test_data(model: Any, X: Any, y: Any) -> tuple[SequenceBatch, list[list[Any]]]:
+    """Read the test sequences with the columns of a fitted labeller, and their labels sequence by sequence."""
+    try:
+        batch = read_for(model, X)
+        return batch, as_labels(y, batch)
+    except (InputError, InputTypeError) as error:
+        raise type(error)(f"In the test data: {error}") from None
 
 
 def _resident_bytes() -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost import SequenceBatch, as_batch
+from seqboost import SequenceBatch, as_batch, as_labels
 from seqboost.evaluation.report import Evaluation, evaluate
 from seqboost.evaluation.scores import is_observed
 from seqboost.exceptions import InputError, SeqboostError
@@ -88,13 +88,10 @@ def label_sequences(model: Any, X: Any, y: Any = None) -> LabelledSequences:
     >>> found.predicted, found.evaluate().accuracy
     ([['0', '1', '0', '1', '0', '1']], 1.0)
     """
-    # Labellers remember the columns they were trained with, and which of them told sequences apart.
-    schema = getattr(model, "_schema", None)
-    sequence = getattr(model, "sequence", None)
-    batch = as_batch(X, sequence=sequence, schema=schema, estimator_name=type(model).__name__)
-    given = X if schema is None else batch
+    batch = read_for(model, X)
+    given = batch if hasattr(model, "_schema") else X
     classes = tuple(np.asarray(model.classes_).tolist())
-    truth = None if y is None else _truth(batch, y)
+    truth = None if y is None else as_labels(y, batch)
     lacking: dict[str, str] = {}
     proba = log_prob = None
     try:
@@ -110,6 +107,12 @@ def label_sequences(model: Any, X: Any, y: Any = None) -> LabelledSequences:
     return LabelledSequences(batch, classes, predicted, truth, proba, log_prob, lacking)
 
 
+def read_for(model: Any, X: Any) -> SequenceBatch:
+    """Read sequences with the columns that a fitted labeller was trained with."""
+    schema, sequence = getattr(model, "_schema", None), getattr(model, "sequence", None)
+    return as_batch(X, sequence=sequence, schema=schema, estimator_name=type(model).__name__)
+
+
 def _reason(error: Exception) -> str:
     return "" if isinstance(error, AttributeError) else str(error)
 
@@ -123,23 +126,6 @@ def by_sequence(batch: SequenceBatch, answer: Any) -> list[NDArray[Any]]:
         flat = flat[batch.origin.table_rank]
     bounds = batch.offsets.tolist()
     return [flat[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
-
-
-def _truth(batch: SequenceBatch, y: Any) -> list[list[Any]]:
-    given = [y[i] for i in range(len(y))] if isinstance(y, (list, tuple, np.ndarray)) else list(y)
-    if batch.origin.origin != "list":
-        if len(given) != batch.n_rows:
-            raise InputError(f"y has {len(given)} labels but X has {batch.n_rows} rows; expected one for each row")
-        flat = np.empty(len(given), dtype=object)
-        flat[:] = [label.item() if isinstance(label, np.generic) else label for label in given]
-        return [part.tolist() for part in by_sequence(batch, flat)]
-    if len(given) != batch.n_sequences:
-        raise InputError(f"y has {len(given)} sequences of labels but X has {batch.n_sequences} sequences")
-    truth = [part.tolist() if hasattr(part, "tolist") else list(part) for part in given]
-    for s, (labels, n) in enumerate(zip(truth, batch.lengths.tolist(), strict=True)):
-        if len(labels) != n:
-            raise InputError(f"y[{s}] has {len(labels)} labels but X[{s}] has {n} positions")
-    return truth
 
 
 def _observed(batch: SequenceBatch, truth: list[list[Any]], known: set[Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.evaluation.scores import right_positions
 from seqboost.exceptions import InputError
 
 __all__ = ["right_by_sequence", "right_labels"]
@@ -49,17 +50,7 @@ def right_by_sequence(y_true: Any, **predicted: Any) -> dict[str, list[NDArray[n
     else:
         given = {name: [labels] for name, labels in given.items()}
     truth = given.pop("y_true")
-    return {
-        name: [
-            np.array([guess == true for guess, true in zip(*pair, strict=True) if _is_observed(true)], dtype=np.bool_)
-            for pair in zip(labels, truth, strict=True)
-        ]
-        for name, labels in given.items()
-    }
-
-
-def _is_observed(label: Any) -> bool:
-    return label is not None and bool(label == label)
+    return {name: right_positions(truth, labels) for name, labels in given.items()}
 
 
 def _check_lengths(given: dict[str, list[Any]]) -> None:

@@ -85,12 +85,7 @@ def accuracy(y_true: Any, y_pred: Any) -> float:
     >>> accuracy([["a", "b"], ["a"]], [["a", "a"], ["a"]])
     0.6666666666666666
     """
-    pairs = paired(y_true, y_pred)
-    right = sum(t == p for true, predicted in pairs for t, p in zip(true, predicted, strict=True) if is_observed(t))
-    n = sum(is_observed(t) for true, _ in pairs for t in true)
-    if n == 0:
-        raise InputError("y_true has no observed label to compare with: every label is None or NaN")
-    return right / n
+    return float(np.concatenate(_observed_parts(y_true, y_pred)).mean())
 
 
 def sequence_accuracy(y_true: Any, y_pred: Any) -> float:
@@ -106,14 +101,23 @@ def sequence_accuracy(y_true: Any, y_pred: Any) -> float:
     >>> sequence_accuracy([["a", "b"], ["a"]], [["a", "a"], ["a"]])
     0.5
     """
-    answers = []
-    for true, predicted in paired(y_true, y_pred):
-        seen = [t == p for t, p in zip(true, predicted, strict=True) if is_observed(t)]
-        if seen:
-            answers.append(all(seen))
-    if not answers:
+    return float(np.mean([part.all() for part in _observed_parts(y_true, y_pred)]))
+
+
+def right_positions(y_true: Any, y_pred: Any) -> list[NDArray[np.bool_]]:
+    """Return, for each sequence, which of its positions with an observed label are labelled right."""
+    return [
+        np.array([t == p for t, p in zip(*pair, strict=True) if is_observed(t)], dtype=np.bool_)
+        for pair in paired(y_true, y_pred)
+    ]
+
+
+def _observed_parts(y_true: Any, y_pred: Any) -> list[NDArray[np.bool_]]:
+    """Return what `right_positions` does, without the sequences that have no observed label; refuse if none has."""
+    observed = [part for part in right_positions(y_true, y_pred) if part.size]
+    if not observed:
         raise InputError("y_true has no observed label to compare with: every label is None or NaN")
-    return sum(answers) / len(answers)
+    return observed
 
 
 def confusion(y_true: Any, y_pred: Any) -> Confusion:
@@ -173,8 +177,8 @@ def paired(y_true: Any, y_pred: Any) -> list[tuple[Sequence[Any], Sequence[Any]]
 
 
 def is_observed(label: Any) -> bool:
-    """Tell whether a label is one: neither None nor NaN."""
-    return label is not None and label == label
+    """Return whether a label is one: neither None nor NaN."""
+    return label is not None and bool(label == label)
 
 
 def sorted_labels(labels: set[Any]) -> list[Any]:

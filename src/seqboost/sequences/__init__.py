@@ -4,6 +4,7 @@ from seqboost.sequences.batch import BatchSchema, ColumnSchema, SequenceBatch
 from seqboost.sequences.door import as_batch
 from seqboost.sequences.labels import LabelCoder
 from seqboost.sequences.schemes import allowed_transitions
+from seqboost.sequences.targets import as_labels
 from seqboost.sequences.weights import class_weights, sequence_weights
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "SequenceBatch",
     "allowed_transitions",
     "as_batch",
+    "as_labels",
     "class_weights",
     "sequence_weights",
 ]

@@ -14,12 +14,40 @@ from numpy.typing import NDArray
 from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.arrays import none_for_masked
 from seqboost.sequences.batch import SequenceBatch
-from seqboost.sequences.columns import tidied
+from seqboost.sequences.columns import is_missing, tidied
 from seqboost.sequences.tables import as_frame, is_table, series_array
 
-__all__ = ["flat_labels"]
+__all__ = ["as_labels", "flat_labels"]
 
 CONTAINERS = (list, np.ndarray)
+
+
+def as_labels(y: Any, batch: SequenceBatch) -> list[list[Any]]:
+    """Read labels in any form that ``fit`` takes, as one list for each sequence.
+
+    Parameters
+    ----------
+    y : labels
+        A sequence of labels for each sequence, or for a table or flat input one label for each row.
+    batch : SequenceBatch
+        The sequences they belong to.
+
+    Returns
+    -------
+    list of lists
+        Labels of each sequence; None = unobserved.
+
+    Examples
+    --------
+    >>> from seqboost import as_batch
+    >>> as_labels(["XY", "X"], as_batch(["ab", "c"]))
+    [['X', 'Y'], ['X']]
+    """
+    labels = flat_labels(y, batch)
+    values = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    values = [None if is_missing(label) else label for label in values]
+    bounds = batch.offsets.tolist()
+    return [values[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
 def flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
