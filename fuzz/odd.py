@@ -66,7 +66,7 @@ class _Liar(list[Any]):
     def __eq__(self, other: object) -> Any:
         return np.array([True, False])
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 class _Colour(enum.Enum):
@@ -147,7 +147,8 @@ def mutated(rng: Rng, item: Any) -> Any:
     if isinstance(item, dict):
         return _mutated_dict(rng, item)
     if isinstance(item, str):
-        return _pick(rng, (item + "\x00", item[:1], "", item.encode(), list(item), np.array(list(item)), 3 * item))
+        others = (item.encode(errors="replace"), list(item), np.array(list(item)), 3 * item)
+        return _pick(rng, (item + "\x00", item[:1], "", *others))
     if sp.issparse(item):
         return _mutated_sparse(rng, item)
     if isinstance(item, pd.DataFrame):
@@ -158,7 +159,8 @@ def mutated(rng: Rng, item: Any) -> Any:
 
 
 def _mutated_list(rng: Rng, item: Any) -> Any:
-    items, i = list(item), int(rng.integers(max(len(item), 1)))
+    items = list(item)
+    i = int(rng.integers(max(len(items), 1)))
     what = rng.random()
     if what < 0.55 and items:
         items[i] = odd_value(rng) if rng.random() < 0.25 else mutated(rng, items[i])
@@ -166,15 +168,15 @@ def _mutated_list(rng: Rng, item: Any) -> Any:
     changes: tuple[Callable[[], Any], ...] = (
         lambda: items[:i], lambda: items[i:] * 2, lambda: [*items[:i], odd_value(rng), *items[i:]], lambda: [items],
         lambda: items[i], list, lambda: [[]], lambda: tuple(items), lambda: iter(items), lambda: (x for x in items),
-        lambda: map(tuple, items), lambda: collections.deque(items), lambda: _objects(items), lambda: _Liar(items),
-        lambda: np.array(items), lambda: pd.Series(items), lambda: pl.Series(items), lambda: pa.array(items),
+        lambda: map(_same, items), lambda: collections.deque(items), lambda: _objects(items), lambda: _Liar(items),
+        lambda: np.array(items), lambda: pd.Series(items), lambda: _polars(items), lambda: pa.array(items),
         lambda: dict(enumerate(items)), lambda: dict.fromkeys(map(str, range(len(items))), items), lambda: set(items),
         lambda: zip(items, items, strict=True), lambda: collections.UserList(items), lambda: pa.chunked_array([items]),
         lambda: items[::-1], lambda: [odd_value(rng) for _ in items], lambda: pd.Index(items), lambda: reversed(items),
         lambda: np.ma.array(items), lambda: [np.array(x) for x in items], lambda: [tuple(x) for x in items],
-        lambda: [pd.Series(x) for x in items], lambda: [pl.Series(x) for x in items], lambda: [iter(x) for x in items],
+        lambda: [pd.Series(x) for x in items], lambda: [_polars(x) for x in items], lambda: [iter(x) for x in items],
         lambda: [_objects(x) for x in items], lambda: [pa.array(x) for x in items], lambda: dict.fromkeys(items),
-        lambda: [pd.DataFrame(x) for x in items], lambda: [pl.DataFrame(x) for x in items],
+        lambda: [pd.DataFrame(x) for x in items], lambda: [pl.DataFrame({"a": _polars(x)}) for x in items],
         lambda: [sp.csr_array(x) for x in items], lambda: pd.DataFrame(items), lambda: pd.Categorical(items),
         lambda: [_either(rng, x) for x in items],
     )  # fmt: skip
@@ -183,6 +185,18 @@ def _mutated_list(rng: Rng, item: Any) -> Any:
 
 def _either(rng: Rng, item: Any) -> Any:
     return mutated(rng, item) if rng.random() < 0.5 else item
+
+
+def _same(item: Any) -> Any:
+    return item
+
+
+def _polars(items: Any) -> pl.Series:
+    """Make a series of polars; of other objects than these polars itself may panic or crash."""
+    flat = [x for item in items for x in (item if isinstance(item, list) else [item])]
+    if not all(type(x) in (int, float, str, bool, type(None)) and len(str(x)) < 18 for x in flat):
+        raise TypeError
+    return pl.Series(list(items), strict=False)
 
 
 def _objects(items: Any) -> np.ndarray:
@@ -210,8 +224,9 @@ def _mutated_dict(rng: Rng, item: dict[Any, Any]) -> Any:
         lambda: {k: v for k, v in items.items() if k != key}, lambda: list(items.items()), lambda: list(items),
         lambda: collections.UserDict(items), lambda: types.MappingProxyType(items), lambda: tuple(items.values()),
         lambda: collections.Counter(items), lambda: items | {1: 1.0, "1": 2.0}, lambda: items | {key: [items[key]]},
-        lambda: pd.Series(items), lambda: items | {key: {key: 1.0}}, lambda: set(items), lambda: items | {_Text(key): 1},
-        lambda: items | {str(k): odd_value(rng) for k in range(5)}, lambda: items | {key: {items[key]}},
+        lambda: pd.Series(items), lambda: items | {key: {key: 1.0}}, lambda: set(items),
+        lambda: items | {_Text(key): 1}, lambda: items | {str(k): odd_value(rng) for k in range(5)},
+        lambda: items | {key: {items[key]}},
     )  # fmt: skip
     return _tried(_pick(rng, changes), items)
 
@@ -230,13 +245,14 @@ def _mutated_array(rng: Rng, item: np.ndarray) -> Any:
     changes: tuple[Callable[[], Any], ...] = (
         with_value, with_value, with_number, with_number, lambda: item[:0], lambda: item[:, :0], lambda: item[:, 1:],
         lambda: item.T, lambda: item.ravel(), lambda: item[None], lambda: item[..., None], lambda: item[0],
-        lambda: np.asfortranarray(item), lambda: item[::-1], lambda: item[:, ::-1], lambda: np.ma.array(item, mask=item > 0),
-        lambda: np.ma.masked_all_like(item), lambda: np.matrix(item), lambda: item.astype(_pick(rng, _DTYPES)),
-        lambda: item.tolist(), lambda: pd.DataFrame(item), lambda: pl.DataFrame(item), lambda: sp.csr_array(item),
-        lambda: np.repeat(item, 2, axis=1), lambda: np.hstack([item, item[:, :1]]), lambda: memoryview(item),
-        lambda: np.broadcast_to(item[:1], item.shape), lambda: item.view(np.recarray), lambda: item.view(_Array),
-        lambda: np.full_like(item, np.nan), lambda: item * 1e300 * 1e10, lambda: pa.array(item[0]), lambda: item.view("V8"),
-        lambda: list(map(tuple, item)), lambda: [dict(enumerate(row)) for row in item], lambda: item.item(0),
+        lambda: np.asfortranarray(item), lambda: item[::-1], lambda: item[:, ::-1],
+        lambda: np.ma.array(item, mask=item > 0), lambda: np.ma.masked_all_like(item), lambda: np.matrix(item),
+        lambda: item.astype(_pick(rng, _DTYPES)), lambda: item.tolist(), lambda: pd.DataFrame(item),
+        lambda: pl.DataFrame(item), lambda: sp.csr_array(item), lambda: np.repeat(item, 2, axis=1),
+        lambda: np.hstack([item, item[:, :1]]), lambda: item.data, lambda: np.broadcast_to(item[:1], item.shape),
+        lambda: item.view(np.recarray), lambda: item.view(_Array), lambda: np.full_like(item, np.nan),
+        lambda: item * 1e300 * 1e10, lambda: pa.array(item[0]), lambda: item.view("V8"), lambda: list(map(tuple, item)),
+        lambda: [dict(enumerate(row)) for row in item], lambda: item.item(0),
     )  # fmt: skip
     with np.errstate(all="ignore"):
         return _tried(_pick(rng, changes), item)
@@ -246,7 +262,7 @@ class _Array(np.ndarray):
     """A subclass of NumPy's array that changes nothing."""
 
 
-_DTYPES = ("f2", ">f8", "longdouble", "i1", ">i4", "u8", "?", "c8", "O", "U3", "S3", "M8[s]", "m8[D]", "V8", np.dtypes.StringDType())
+_DTYPES = ("f2", ">f8", "longdouble", "i1", ">i4", "u8", "?", "c8", "O", "U3", "S3", "M8[s]", "m8[D]", "V8", "T")
 
 
 def _mutated_sparse(rng: Rng, item: Any) -> Any:
@@ -266,16 +282,19 @@ def _mutated_sparse(rng: Rng, item: Any) -> Any:
         lambda: sp.csr_matrix(item), lambda: sp.dok_matrix(item), lambda: with_data(np.nan), lambda: with_data(np.inf),
         lambda: with_data(0.0), lambda: with_data(1e308), lambda: item[:0], lambda: item[:, :0], lambda: item[:, :1],
         lambda: sp.hstack([item, item]), lambda: item.astype(_pick(rng, ("?", "i1", "c8", "f4", "longdouble"))),
-        lambda: item.astype(object), lambda: item.toarray(), lambda: item.T, lambda: [row for row in item.tocsr()],
-        lambda: sp.coo_array(item.toarray()[0]), lambda: pd.DataFrame.sparse.from_spmatrix(item), lambda: item.tocsr()[::-1],
+        lambda: item.astype(object), lambda: item.toarray(), lambda: item.T, lambda: list(item.tocsr()),
+        lambda: sp.coo_array(item.toarray()[0]), lambda: pd.DataFrame.sparse.from_spmatrix(item),
+        lambda: item.tocsr()[::-1],
     )  # fmt: skip
     return _tried(_pick(rng, changes), item)
 
 
 def _mutated_table(rng: Rng, item: pd.DataFrame) -> Any:
     name = _pick(rng, list(item.columns)) if len(item.columns) else "x"
-    dtypes = ("category", "string", "Int64", "Float64", "boolean", "object", "datetime64[ns]", "timedelta64[ns]", "float32",
-              "Sparse[float]", "string[pyarrow]", "int64[pyarrow]", "period[D]", "complex128", "uint8", "bool")  # fmt: skip
+    dtypes = (
+        "category", "string", "Int64", "Float64", "boolean", "object", "datetime64[ns]", "timedelta64[ns]", "float32",
+        "Sparse[float]", "string[pyarrow]", "int64[pyarrow]", "period[D]", "complex128", "uint8", "bool",
+    )  # fmt: skip
 
     def with_value(value: Any) -> Any:
         changed = item.astype({name: object})
@@ -292,22 +311,26 @@ def _mutated_table(rng: Rng, item: pd.DataFrame) -> Any:
         return table.append_column("n", pa.array([[1.0, 2.0]] * len(item)))
 
     changes: tuple[Callable[[], Any], ...] = (
-        lambda: with_value(odd_value(rng)), lambda: with_value(odd_value(rng)), lambda: with_value(_pick(rng, _NUMBERS)()),
-        lambda: item.astype({name: _pick(rng, dtypes)}), lambda: item.astype({name: _pick(rng, dtypes)}),
-        lambda: item.drop(columns=[name]), lambda: item.rename(columns={name: odd_value(rng)}), lambda: item.iloc[:0],
+        lambda: with_value(odd_value(rng)), lambda: with_value(odd_value(rng)),
+        lambda: with_value(_pick(rng, _NUMBERS)()), lambda: item.astype({name: _pick(rng, dtypes)}),
+        lambda: item.astype({name: _pick(rng, dtypes)}), lambda: item.drop(columns=[name]),
+        lambda: item.rename(columns={name: odd_value(rng)}), lambda: item.iloc[:0],
         lambda: pd.concat([item, item[[name]]], axis=1), lambda: item.iloc[:, :0], lambda: item.assign(extra=1.0),
         lambda: item.set_index(name), lambda: item.set_index([name, item.columns[0]], drop=False), lambda: item.T,
         lambda: item.set_axis(pd.MultiIndex.from_product([["a"], item.columns]), axis=1), lambda: item[name],
-        lambda: item.sample(frac=1.0, random_state=int(rng.integers(99))), lambda: item.iloc[::-1], lambda: item.to_dict(),
-        lambda: item.to_dict("records"), lambda: item.to_numpy(), lambda: item.to_records(), lambda: item.groupby(name),
-        lambda: pl.from_pandas(item), lambda: pl.from_pandas(item).lazy(), lambda: pa.Table.from_pandas(item),
+        lambda: item.sample(frac=1.0, random_state=int(rng.integers(99))), lambda: item.iloc[::-1],
+        lambda: item.to_dict(), lambda: item.to_dict("records"), lambda: item.to_numpy(), lambda: item.to_records(),
+        lambda: item.groupby(name), lambda: pl.from_pandas(item), lambda: pl.from_pandas(item).lazy(),
+        lambda: pa.Table.from_pandas(item),
         lambda: pl.from_pandas(item).with_columns(pl.col(name).cast(pl.String).cast(pl.Categorical)), nested,
         lambda: pl.from_pandas(item).with_columns(pl.struct(pl.all()).alias("n")), lambda: item.assign(**{name: None}),
         lambda: pa.RecordBatch.from_pandas(item), lambda: arrow(pa.dictionary(pa.int8(), pa.string())),
         lambda: arrow(_pick(rng, (pa.float16(), pa.decimal128(20, 3), pa.large_string(), pa.binary(), pa.date32()))),
-        lambda: [group for _, group in item.groupby(item.columns[0])], lambda: item.assign(**{name: [odd_value(rng)] * len(item)}),
-        lambda: [item], lambda: item.style, lambda: item.assign(**{name: range(len(item))}), lambda: pa.table({}),
-        lambda: item.set_axis([odd_value(rng) for _ in item.columns], axis=1), lambda: item.set_axis([0] * len(item)),
-        lambda: item.reindex(range(-2, len(item))), lambda: pd.concat([item, item]), lambda: item.convert_dtypes(),
+        lambda: [group for _, group in item.groupby(item.columns[0])],
+        lambda: item.assign(**{name: [odd_value(rng)] * len(item)}), lambda: [item], lambda: item.style,
+        lambda: item.assign(**{name: range(len(item))}), lambda: pa.table({}),
+        lambda: item.set_axis([_pick(rng, _OTHERS)() for _ in item.columns], axis=1),
+        lambda: item.set_axis([0] * len(item)), lambda: item.reindex(range(-2, len(item))),
+        lambda: pd.concat([item, item]), lambda: item.convert_dtypes(),
     )  # fmt: skip
     return _tried(_pick(rng, changes), item)

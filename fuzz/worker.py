@@ -50,6 +50,7 @@ def work(name: str, folder: str, pipe: Connection) -> None:
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # libraries with a thread for each core wait for each other
     warnings.simplefilter("ignore")
     warnings.simplefilter("error", RuntimeWarning)
     try:

@@ -33,6 +33,7 @@ __all__ = [
     "is_missing",
     "is_number_type",
     "is_real_type",
+    "listed",
     "narrowed",
     "resolve_categorical",
     "tidied",
@@ -115,6 +116,16 @@ def _unwrapped(value: Any) -> Any:
     if np.ma.is_masked(value):
         return None
     return value[()] if value.dtype.kind in "mM" else value.item()  # item() may make bare ints of times
+
+
+def listed(values: Any, name: str) -> list[Any]:
+    """Return the members of an iterable; some objects look like one and are none, as arrays without dimensions."""
+    try:
+        return list(values)
+    except (TypeError, NotImplementedError) as error:
+        raise InputTypeError(
+            f"{name} is a {type(values).__name__} whose members cannot be read: {error}. Pass a list instead."
+        ) from error
 
 
 def value_types(values: Iterable[Any]) -> tuple[str, ...]:
@@ -304,7 +315,7 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
             f"categorical_features is {categorical_features!r}, a {type(categorical_features).__name__}; expected "
             "None, a list of names or indices of columns, or a mask."
         )
-    wanted = list(categorical_features)
+    wanted = listed(categorical_features, "categorical_features")
     n_columns = len(names)
     if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
         if len(wanted) != n_columns:
@@ -316,7 +327,7 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
     own_numbers = {key: j for j, key in enumerate(keys or ()) if isinstance(key, numbers.Integral)}
     chosen = set()
     for item in wanted:
-        is_number = isinstance(item, numbers.Integral) and not isinstance(item, bool)
+        is_number = isinstance(item, numbers.Integral) and not isinstance(item, (bool, *TIMES))
         if is_number and item in own_numbers:
             chosen.add(own_numbers[item])
         elif is_number and -n_columns <= int(item) < n_columns:

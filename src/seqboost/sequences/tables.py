@@ -6,7 +6,7 @@ narwhals is imported only when a table comes in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -24,6 +24,7 @@ from seqboost.sequences.columns import (
     first_unhashable,
     infer_column,
     is_missing,
+    listed,
     number,
     object_array,
     resolve_categorical,
@@ -57,8 +58,8 @@ def as_frame(X: Any, place: str = "The table") -> Any:
         _refuse_repetition([str(name) for name in names], place)
     try:
         frame = nw.from_native(X)
-    except TypeError as error:
-        raise InputTypeError(f"A table of type {type(X).__name__} is not understood: {error}") from None
+    except Exception as error:  # whatever narwhals raises
+        raise InputTypeError(f"A table of type {type(X).__name__} is not understood: {error}") from error
     return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
 
 
@@ -87,7 +88,7 @@ def _listed(values: Any) -> list[Any]:
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, method):
             return list(getattr(values, method)())
-    return list(values)
+    return listed(values, "A series")
 
 
 def holds_numbered_categories(values: Any) -> bool:
@@ -167,7 +168,7 @@ def _choose(present: list[Any], sequence: Any, schema: BatchSchema | None, estim
 
 def _layout(frame: Any, sequence: Any) -> Layout:
     """Find the sequences of a table, in order of first appearance."""
-    if sequence not in frame.columns:
+    if not isinstance(sequence, Hashable) or sequence not in frame.columns:
         raise InputError(
             f"sequence={sequence!r} names no column of the table. Its columns are {list(frame.columns)}; "
             "sequence must name the one that tells the sequences apart."

@@ -15,7 +15,15 @@ from seqboost.estimators.future.growth import Growth
 from seqboost.estimators.future.model import LASTING, FutureModel
 from seqboost.estimators.holdout import has_blocks, hold_out, hold_out_blocks
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import check_parameters, integer, one_of, plain_number, real, verbose_rule
+from seqboost.estimators.parameters import (
+    check_parameters,
+    integer,
+    one_of,
+    plain_number,
+    random_state_rule,
+    real,
+    verbose_rule,
+)
 from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
@@ -25,6 +33,7 @@ from seqboost.sequences import SequenceBatch
 __all__ = ["FutureFeatureMEMM"]
 
 RULES = {
+    "random_state": random_state_rule(),
     **PREDICTION_RULES,
     **LASTING,
     "patterns": one_of("per_label", "shared"),
