@@ -55,6 +55,9 @@ def as_frame(X: Any, place: str = "The table") -> Any:
 
     if _comes_from(X, REPEATING):
         names = X.column_names if hasattr(X, "column_names") else X.columns
+        for name in names:
+            if callable(name):  # pandas would call it
+                raise InputTypeError(f"{place} has a column named {name!r}; expected strings as names.")
         _refuse_repetition([str(name) for name in names], place)
     try:
         frame = nw.from_native(X)
@@ -168,7 +171,7 @@ def _choose(present: list[Any], sequence: Any, schema: BatchSchema | None, estim
 
 def _layout(frame: Any, sequence: Any) -> Layout:
     """Find the sequences of a table, in order of first appearance."""
-    if not isinstance(sequence, Hashable) or sequence not in frame.columns:
+    if not isinstance(sequence, Hashable) or sequence not in set(frame.columns):
         raise InputError(
             f"sequence={sequence!r} names no column of the table. Its columns are {list(frame.columns)}; "
             "sequence must name the one that tells the sequences apart."
