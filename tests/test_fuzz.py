@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from itertools import count, islice
 from pathlib import Path
 
 import pytest
 
+from fuzz import inputs
 from fuzz.__main__ import main
 from fuzz.driver import FINDINGS, PrepareError, attack
 from fuzz.outcome import Finding, check_probabilities
@@ -70,3 +72,17 @@ def test_wrong_probabilities_are_findings(rows):
     check_probabilities([[[0.5, 0.5]], [[1.0, 0.0], [0.25, 0.75]]])
     with pytest.raises(Finding, match="sequence 1"):
         check_probabilities([[[0.5, 0.5]], rows])
+
+
+def test_hostile_inputs_are_read_or_refused(tmp_path):
+    """A small sample; more: ``make fuzz``."""
+    outcomes = Counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RuntimeWarning)
+        state = inputs.prepare(tmp_path)
+        for seed in range(500):
+            outcomes[inputs.run(state, seed)] += 1
+    assert set(outcomes) == {"accepted", "refused"}
+    assert min(outcomes.values()) > 100
+    assert len({inputs.label(seed) for seed in range(500)}) == 10

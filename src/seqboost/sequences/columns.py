@@ -260,11 +260,11 @@ def sort_values(values: list[Any]) -> list[Any]:
     """Sort values; by type first if they do not compare, and not at all if even that fails."""
     try:
         return sorted(values)
-    except TypeError:
+    except (TypeError, ValueError):
         pass
     try:
         return sorted(values, key=lambda value: (type(value).__name__, value))
-    except TypeError:
+    except (TypeError, ValueError):
         return values
 
 
@@ -303,6 +303,8 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
         return set()
     if isinstance(categorical_features, TrainedCategories):
         return {j for j, name in enumerate(names) if name in categorical_features}
+    if getattr(categorical_features, "ndim", 1) == 0:
+        categorical_features = categorical_features[()]
     if isinstance(categorical_features, (str, numbers.Integral)):
         categorical_features = [categorical_features]
     if isinstance(categorical_features, Iterator):
@@ -315,7 +317,7 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
             f"categorical_features is {categorical_features!r}, a {type(categorical_features).__name__}; expected "
             "None, a list of names or indices of columns, or a mask."
         )
-    wanted = listed(categorical_features, "categorical_features")
+    wanted = list(categorical_features)
     n_columns = len(names)
     if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
         if len(wanted) != n_columns:

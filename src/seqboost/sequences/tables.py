@@ -6,7 +6,7 @@ narwhals is imported only when a table comes in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -56,7 +56,8 @@ def as_frame(X: Any, place: str = "The table") -> Any:
     if _comes_from(X, REPEATING):
         names = X.column_names if hasattr(X, "column_names") else X.columns
         for name in names:
-            if callable(name):  # pandas would call it
+            if callable(name) or (isinstance(name, Iterable) and not isinstance(name, (str, bytes, tuple))):
+                # pandas would call it, or take it for several names
                 raise InputTypeError(f"{place} has a column named {name!r}; expected strings as names.")
         _refuse_repetition([str(name) for name in names], place)
     try:
@@ -169,9 +170,17 @@ def _choose(present: list[Any], sequence: Any, schema: BatchSchema | None, estim
     return [known[column.name] for column in schema.columns]
 
 
+def _is_among(name: Any, names: Sequence[Any]) -> bool:
+    """Return whether a name is one of several; what is not hashable is none."""
+    try:
+        return name in set(names)
+    except TypeError:
+        return False
+
+
 def _layout(frame: Any, sequence: Any) -> Layout:
     """Find the sequences of a table, in order of first appearance."""
-    if not isinstance(sequence, Hashable) or sequence not in set(frame.columns):
+    if not _is_among(sequence, frame.columns):
         raise InputError(
             f"sequence={sequence!r} names no column of the table. Its columns are {list(frame.columns)}; "
             "sequence must name the one that tells the sequences apart."

@@ -38,7 +38,7 @@ RULES = {
     **LASTING,
     "patterns": one_of("per_label", "shared"),
     "max_patterns": integer(0, 100),
-    "learning_rate": real(0.0, open_low=True),
+    "learning_rate": real(0.0, 1000.0, open_low=True),
     "max_iter": integer(1),
     "max_leaf_nodes": integer(2, 2**16),
     "min_samples_leaf": integer(1, 2**31 - 1),
