@@ -235,7 +235,7 @@ def test_lists_with_a_length_of_their_own_are_read_as_they_are_iterated():
 
 @pytest.mark.parametrize(
     ("X", "name"),
-    [(Failing(), "X"), ([[1.0], Failing()], r"X\[1\]"), (memoryview(np.zeros((2, 2))), "X"), (map(len, [3]), "X")],
+    [(Failing(), "X"), ([[1.0], Failing()], r"X\[1\]"), (map(len, [3]), "X")],
 )
 def test_what_cannot_be_iterated_is_refused(X, name):
     with pytest.raises(InputTypeError, match=f"{name} is a .* whose members cannot be read: .* Pass a list instead"):
@@ -266,7 +266,9 @@ def test_names_of_sequence_columns_that_are_none(sequence):
 
 
 def test_masked_matrices_and_categories_that_do_not_compare():
-    masked = np.ma.array(np.matrix([[1.0, 2.0], [3.0, 4.0]]), mask=[[True, False], [False, False]])
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+    masked = np.ma.array(matrix, mask=[[True, False], [False, False]])
     batch = as_batch([masked], categorical_features=[1])
     np.testing.assert_array_equal(batch.numeric, [[np.nan], [3.0]])
     assert batch.categories[0].tolist() == [2, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,8 @@ def _check_lengths(given: dict[str, list[list[Any]]]) -> None:
 def _listed(labels: Any, name: str) -> list[Any]:
     """Return the members of a labelling, sequences or labels."""
     try:
+        if isinstance(labels, (Mapping, set, frozenset)):
+            raise TypeError
         return list(labels)
     except TypeError:
         raise InputTypeError(
