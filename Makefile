@@ -1,13 +1,14 @@
-# make demo | test | lint | bench — each builds what it needs once; a second run starts at once.
+# make demo | test | lint | fuzz | bench — each builds what it needs once; a second run starts at once.
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?= -n 2
+FUZZ_ARGS ?= --seconds 120
 BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
 BENCHMARKS := accuracy defaults off_the_shelf linear_start trees_vs_lightgbm round_time prediction scaling startup jobs pseudo_likelihood training_methods sampling shrinkage curvature shared_trees higher_order nettalk_full class_weight missing family output_coding future large_file
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint fuzz bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/seqboost demo
@@ -17,8 +18,12 @@ test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks fuzz
 	$(BIN)/mypy
+
+# Another attack: make fuzz FUZZ_ARGS="inputs --cases 200000 --seed 7"; with bounds checks: NUMBA_BOUNDSCHECK=1 make fuzz.
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m fuzz $(FUZZ_ARGS)
 
 # All benchmarks: make bench. One of them: make bench BENCHMARKS=accuracy BENCH_ARGS="--only protein".
 bench: $(VENV)/.dev

@@ -1,14 +1,28 @@
 """Scores of labels and spans against slow, independent counts."""
 
 import os
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqboost.evaluation import accuracy, calibration, confusion, evaluate, label_scores, sequence_accuracy, span_scores
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.evaluation import (
+    accuracy,
+    calibration,
+    confusion,
+    evaluate,
+    label_scores,
+    mcnemar,
+    permutation_test,
+    sequence_accuracy,
+    span_scores,
+)
+from seqboost.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.files import convert_tags, spans_of
 
 
@@ -221,3 +235,80 @@ def test_everything_at_once_is_ready_for_json():
     assert document["spans"]["overall"]["f1"] == 1.0
     assert document["log_likelihood"] == pytest.approx(np.log(0.72) / 2)
     assert document["labels"][0]["name"] == "B-X"
+
+
+FORMS = [
+    lambda y: y,
+    lambda y: tuple(map(tuple, y)),
+    lambda y: ["".join(labels) for labels in y],
+    lambda y: [np.array(labels) for labels in y],
+    lambda y: pd.Series(y),
+    lambda y: [pd.Series(labels, dtype="category") for labels in y],
+    lambda y: pl.Series(y),
+    lambda y: pa.array(y),
+    lambda y: (iter(labels) for labels in y),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_labels_come_in_all_forms_of_fit(form):
+    true, guess = [["a", "b"], ["a"]], [["a", "a"], ["a"]]
+    assert accuracy(form(true), form(guess)) == pytest.approx(2 / 3)
+    assert evaluate(form(true), form(guess)).sequence_accuracy == 0.5
+    assert mcnemar(form(true), true, guess).only_a == 1
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, np.ma.masked, Decimal("sNaN")])
+def test_all_kinds_of_missing_labels_are_unobserved(missing):
+    assert accuracy([["a", missing]], [["a", "b"]]) == 1.0
+    assert confusion([["a", missing]], [["a", "b"]]).labels == ("a",)
+
+
+@pytest.mark.parametrize("labels", [None, 3, {"a": 1}, [3], [None], [{"a"}], [b"ab"], [["a"], 0.5], np.array(3), pd.NA])
+def test_what_is_no_labelling_is_refused(labels):
+    for call in (accuracy, sequence_accuracy, confusion, evaluate, lambda a, b: span_scores(a, b, "IOB2")):
+        with pytest.raises((InputError, InputTypeError), match="y_true"):
+            call(labels, [["a"]])
+        with pytest.raises((InputError, InputTypeError), match="y_pred"):
+            call([["a"]], labels)
+    for call in (mcnemar, permutation_test):
+        with pytest.raises((InputError, InputTypeError), match=r"y_true|b"):
+            call([["a"]], [["a"]], labels)
+
+
+def test_labels_that_are_not_hashable_are_refused():
+    with pytest.raises(InputTypeError, match=r"y_pred holds \[1\], a list, among the labels of sequence 1; a"):
+        confusion([["a"], ["a"]], [["a"], [[1]]])
+
+
+@pytest.mark.parametrize(
+    ("proba", "match"),
+    [
+        (None, "proba must hold an array"),
+        ([["a"]], "must hold"),
+        ([[[0.5, 0.5j]]], "must hold"),
+        ([], "proba has 0 arrays but y_true has 1 sequences"),
+        ([[[0.5]]], r"proba\[0\] has shape \(1, 1\); expected \(1, 2\)"),
+        ([[[0.5, np.nan]]], "other values than probabilities"),
+        ([[[0.5, 1.5]]], "other values than probabilities"),
+    ],
+)
+def test_what_are_no_probabilities_is_refused(proba, match):
+    with pytest.raises((InputError, InputTypeError), match=match):
+        calibration([["a"]], proba, ["a", "b"])
+
+
+def test_other_arguments_that_make_no_sense():
+    with pytest.raises(InputTypeError, match="classes is 3, a int; expected the labels of the columns"):
+        calibration([["a"]], [[[1.0]]], 3)
+    with pytest.raises(InputError, match=r"log_prob has shape \(2,\); expected \(1,\)"):
+        evaluate([["a"]], [["a"]], log_prob=[-1.0, -2.0])
+    with pytest.raises(InputTypeError, match="log_prob must hold numbers"):
+        evaluate([["a"]], [["a"]], log_prob=["-1"])
+    with pytest.raises(ParameterError, match="random_state=-1: expected a seed"):
+        permutation_test([["a"]], [["a"]], [["a"]], random_state=-1)
+
+
+def test_tuples_as_classes():
+    found = calibration([[("a", 1)]], [[[0.9, 0.1]]], [("a", 1), ("b", 2)])
+    assert found.bins[0].accuracy == 1.0

@@ -144,3 +144,58 @@ def test_kernels_of_trees_do_the_same_uncompiled():
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTEST_ADDOPTS": "-p no:xdist"}
     done = subprocess.run(command, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+CHECKED = """
+import numpy as np
+from seqboost import _jit
+
+@_jit.inner
+def read(x, i):
+    return x[i]
+
+@_jit.lean
+def lean_sum(x, first, last):
+    total = 0.0
+    for i in range(first, last):
+        total += read(x, i)
+    return total
+
+@_jit.inner_slicing
+def of_slice(x, i):
+    return x[2:][i]
+
+@_jit.reassociating
+def sliced_sum(x, first, last):
+    total = 0.0
+    for i in range(first, last):
+        total += of_slice(x, i)
+    return total
+"""
+CALLS = """
+from checked import lean_sum, sliced_sum
+from seqboost._jit import is_cached, run_tasks
+
+x = np.ones(4)
+assert lean_sum(x, 0, 4) == 4 and sliced_sum(x, 0, 2) == 2
+for kernel, last in ((lean_sum, 5), (sliced_sum, 3)):
+    try:
+        run_tasks(kernel, [(x, 0, last)] * 3, 2)
+    except IndexError as error:
+        print("refused", is_cached(kernel))
+    else:
+        print("read", is_cached(kernel))
+"""
+
+
+def test_kernels_with_and_without_bounds_checks_are_cached_apart(tmp_path):
+    """A read beyond an array raises in kernels that kernels call, on other threads, and whatever was cached before."""
+    (tmp_path / "checked.py").write_text(CHECKED, encoding="utf-8")
+    said = {"0": "read True\nread True\n", "1": "refused True\nrefused True\n"}
+    for flag in ("0", "1", "0", "1"):
+        paths = os.pathsep.join([str(tmp_path), str(Path(_jit.__file__).parents[1])])
+        environment = {**os.environ, "NUMBA_BOUNDSCHECK": flag, "PYTHONPATH": paths}
+        command = [sys.executable, "-c", "import numpy as np" + CALLS]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == said[flag], flag

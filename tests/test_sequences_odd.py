@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from seqboost.exceptions import InputError, InputTypeError, ParameterError
-from seqboost.sequences import as_batch
+from seqboost.sequences import as_batch, as_labels, sequence_weights
 
 LARGE = 2**53
 IDS = [LARGE, LARGE + 1, LARGE + 2]
@@ -208,3 +209,80 @@ def test_members_that_are_no_strings(member, advice):
 def test_complex_ones_are_no_indicators():
     with pytest.raises(InputTypeError, match="Complex data not supported"):
         as_batch([[{"a": 1 + 0j}]])
+
+
+class Miscounting(list):
+    """A list that counts its members in a way of its own."""
+
+    def __len__(self):
+        return 3
+
+
+class Failing:
+    """An object that looks like a list of sequences."""
+
+    def __iter__(self):
+        raise NotImplementedError("no members today")
+
+
+def test_lists_with_a_length_of_their_own_are_read_as_they_are_iterated():
+    rows = [Miscounting([1.0, 2.0]), Miscounting([3.0, 4.0])]
+    np.testing.assert_array_equal(as_batch([rows]).numeric, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(as_batch([Miscounting([1.0, 2.0])]).numeric, [[1], [2]])
+    assert as_batch([[Miscounting("ab")], [Miscounting("b")]]).schema.sparse_names == ("a", "b")
+    assert as_labels([Miscounting("ab"), "c"], as_batch(["uv", "w"])) == [["a", "b"], ["c"]]
+
+
+@pytest.mark.parametrize(
+    ("X", "name"),
+    [(Failing(), "X"), ([[1.0], Failing()], r"X\[1\]"), (map(len, [3]), "X")],
+)
+def test_what_cannot_be_iterated_is_refused(X, name):
+    with pytest.raises(InputTypeError, match=f"{name} is a .* whose members cannot be read: .* Pass a list instead"):
+        as_batch(X)
+
+
+@pytest.mark.parametrize("y", [Failing(), ["ab", Failing()], pd.NA])
+def test_labels_that_cannot_be_iterated_are_refused(y):
+    with pytest.raises(InputTypeError, match=r"y(\[1\])? is a "):
+        as_labels(y, as_batch(["uv", "w"]))
+
+
+@pytest.mark.parametrize("name", [len, int, iter("ab"), range(2)])
+def test_names_of_columns_that_pandas_calls_or_unpacks(name):
+    with pytest.raises(InputTypeError, match="has a column named .* expected strings as names"):
+        as_batch(pd.DataFrame([[1, 2]], columns=["a", name]), sequence="a")
+
+
+def test_equal_names_of_different_types():
+    with pytest.raises(InputTypeError, match="not understood: Expected unique column names"):
+        as_batch([pd.DataFrame([[1, 2]], columns=[True, 1])])
+
+
+@pytest.mark.parametrize("sequence", [np.zeros(2), ["a"], Decimal("sNaN"), np.void(b"a")])
+def test_names_of_sequence_columns_that_are_none(sequence):
+    with pytest.raises(InputError, match="names no column of the table"):
+        as_batch(pd.DataFrame({"a": [1]}), sequence=sequence)
+
+
+def test_masked_matrices_and_categories_that_do_not_compare():
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+    masked = np.ma.array(matrix, mask=[[True, False], [False, False]])
+    batch = as_batch([masked], categorical_features=[1])
+    np.testing.assert_array_equal(batch.numeric, [[np.nan], [3.0]])
+    assert batch.categories[0].tolist() == [2, 4]
+    strange = pd.DataFrame({"a": [1, 2]}).groupby("a")  # NumPy makes arrays of it to compare it with numbers
+    with pytest.raises(InputError, match="mixes numbers and other values"):
+        as_batch([[np.float64(1.0), strange]])
+
+
+@pytest.mark.parametrize("chosen", [np.timedelta64(0), [np.timedelta64(0)], np.array(7), np.array("z")])
+def test_categorical_features_that_are_none(chosen):
+    with pytest.raises(ParameterError, match="categorical_features"):
+        as_batch([[[1.0, 2.0]]], categorical_features=chosen)
+
+
+def test_a_weight_beyond_floats_is_refused():
+    with pytest.raises(InputError, match=r"sample_weight\[0\] is inf"):
+        sequence_weights(np.array([np.longdouble("1e4000"), 1]), as_batch(["u", "v"]))

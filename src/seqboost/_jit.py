@@ -98,13 +98,21 @@ def _mend_cache(kernel: Any, room: Path) -> None:
 
     Numba looks at the kernel's own file alone, but a kernel holds the code of all kernels that it calls, and those live
     in other modules of its room. And it names new code in its index before it has written it, in a file that may hold
-    old code until then: a second process could take that.
+    old code until then: a second process could take that. Its index does not know NUMBA_BOUNDSCHECK, so that checked
+    kernels would be taken for unchecked ones, and unchecked ones for checked.
     """
     file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = _room_stamp(room)
-    if all(hasattr(file, name) for name in ("save", "_load_index", "_save_index", "_save_data", "_data_name")):
-        file.save = lambda key, data: _save(file, key, data)
+    if all(hasattr(file, name) for name in ("save", "load", "_load_index", "_save_index", "_save_data", "_data_name")):
+        load = file.load
+        file.load = lambda key: load((*key, *_flags()))
+        file.save = lambda key, data: _save(file, (*key, *_flags()), data)
+
+
+def _flags() -> tuple[str, ...]:
+    """Return the settings of numba that change a kernel's code."""
+    return ("boundscheck",) if numba.config.BOUNDSCHECK else ()
 
 
 def _save(file: Any, key: Any, data: Any) -> None:
@@ -126,7 +134,8 @@ def is_cached(kernel: Any) -> bool | None:
     """Tell whether a kernel's code for this machine is on disk; None if that cannot be told, or there is no cache."""
     try:
         machine = kernel.targetctx.codegen().magic_tuple()
-        return any(machine in key for key in kernel._cache._cache_file._load_index())
+        keys = kernel._cache._cache_file._load_index()
+        return any(machine in key and key[len(key) - len(_flags()) :] == _flags() for key in keys)
     except Exception:  # these are numba's own affairs: whatever they become, it is not an error of ours
         return None
 

@@ -19,11 +19,13 @@ __all__ = [
     "n_jobs_rule",
     "one_of",
     "plain_number",
+    "random_state_rule",
     "real",
     "verbose_rule",
 ]
 
 Rule = tuple[Callable[[Any], bool], str]
+NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # which Python and NumPy count among the integers
 
 
 def plain_number(value: Any) -> Any:
@@ -37,7 +39,7 @@ def integer(low: int, high: float = math.inf, *, none: bool = False) -> Rule:
     def holds(value: Any) -> bool:
         if value is None:
             return none
-        is_whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+        is_whole = isinstance(value, numbers.Integral) and not isinstance(value, NO_NUMBERS)
         return is_whole and low <= value <= high
 
     span = f"an int of {low} or more" if math.isinf(high) else f"an int from {low} to {high}"
@@ -50,7 +52,7 @@ def real(low: float, high: float = math.inf, *, open_low: bool = False, auto: bo
     def holds(value: Any) -> bool:
         if isinstance(value, str):
             return auto and value == "auto"
-        if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        if not isinstance(value, numbers.Real) or isinstance(value, NO_NUMBERS):
             return False
         try:
             number = float(value)
@@ -77,6 +79,13 @@ def n_jobs_rule() -> Rule:
     """Allow numbers of threads: None, or a whole number but 0."""
     whole = integer(-(2**31), 2**31 - 1, none=True)[0]
     return lambda value: whole(value) and value != 0, "None, -1 or another int but 0"
+
+
+def random_state_rule() -> Rule:
+    """Allow what scikit-learn makes random numbers from."""
+    seed = integer(0, 2**32 - 1, none=True)[0]
+    sources = (np.random.RandomState, type(np.random))
+    return lambda value: isinstance(value, sources) or seed(value), "None, an int from 0 to 2**32 - 1 or a RandomState"
 
 
 def verbose_rule() -> Rule:

@@ -33,6 +33,7 @@ from seqboost.estimators.parameters import (
     integer,
     one_of,
     plain_number,
+    random_state_rule,
     real,
     verbose_rule,
 )
@@ -67,6 +68,7 @@ LASTING = (
 )  # fmt: skip
 
 RULES = {
+    "random_state": random_state_rule(),
     "learning_rate": real(0, 1000, open_low=True, auto=True),
     "max_iter": integer(1),
     "max_leaf_nodes": integer(2, 32767),

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from seqboost.evaluation.scores import is_observed, paired
-from seqboost.exceptions import InputError, ParameterError
+from seqboost import as_labels
+from seqboost.evaluation.scores import as_floats, is_observed
+from seqboost.exceptions import InputError, InputTypeError, ParameterError
 
 __all__ = ["Calibration", "CalibrationBin", "calibration"]
 
@@ -62,17 +64,15 @@ def calibration(y_true: Any, proba: Any, classes: Any, n_bins: int = 10) -> Cali
     """
     if not isinstance(n_bins, int) or n_bins < 1:
         raise ParameterError(f"n_bins={n_bins!r}: expected a whole number of 1 or more")
-    names = np.asarray(classes).tolist()
-    confidence, right = [], []
-    for true, rows in paired(y_true, [np.asarray(p) for p in proba]):
-        for label, row in zip(true, rows, strict=True):
-            if is_observed(label):
-                best = int(np.argmax(row))
-                confidence.append(row[best])
-                right.append(names[best] == label)
-    if not right:
+    names = _names(classes)
+    truth = as_labels(y_true, name="y_true")
+    rows = _probabilities(proba, [len(labels) for labels in truth], len(names))
+    observed = np.array([is_observed(label) for labels in truth for label in labels], dtype=np.bool_)
+    if not observed.any():
         raise InputError("y_true has no observed label to compare with: every label is None or NaN")
-    p, hit = np.array(confidence, dtype=np.float64), np.array(right, dtype=np.float64)
+    p, best = rows[observed].max(axis=1), rows[observed].argmax(axis=1).tolist()
+    labels = [label for labels in truth for label in labels if is_observed(label)]
+    hit = np.array([names[k] == label for k, label in zip(best, labels, strict=True)], dtype=np.float64)
     place = np.minimum((p * n_bins).astype(np.int64), n_bins - 1)
     bins = []
     for b in range(n_bins):
@@ -85,3 +85,35 @@ def calibration(y_true: Any, proba: Any, classes: Any, n_bins: int = 10) -> Cali
             )
     error = sum(found.n / len(p) * abs(found.accuracy - found.confidence) for found in bins)
     return Calibration(float(error), tuple(bins))
+
+
+def _names(classes: Any) -> list[Any]:
+    """Return the labels of the columns."""
+    try:
+        return [name.item() if isinstance(name, np.generic) else name for name in classes]
+    except TypeError:
+        raise InputTypeError(
+            f"classes is {classes!r:.60}, a {type(classes).__name__}; expected the labels of the columns of proba, as "
+            "classes_ of a model has them."
+        ) from None
+
+
+def _probabilities(proba: Any, lengths: list[int], n_labels: int) -> NDArray[np.float64]:
+    """Return the probabilities of all positions, one row for each."""
+    try:
+        parts = [as_floats(part, f"proba[{s}]") for s, part in enumerate(proba)]
+    except TypeError:
+        raise InputTypeError(
+            "proba must hold an array of probabilities for each sequence, as predict_proba returns them."
+        ) from None
+    if len(parts) != len(lengths):
+        raise InputError(f"proba has {len(parts)} arrays but y_true has {len(lengths)} sequences; expected the same.")
+    for s, (part, length) in enumerate(zip(parts, lengths, strict=True)):
+        if part.shape != (length, n_labels):
+            raise InputError(
+                f"proba[{s}] has shape {part.shape}; expected ({length}, {n_labels}), a row for each label of "
+                f"y_true[{s}] and a column for each of the {n_labels} classes."
+            )
+        if not ((part >= 0) & (part <= 1 + 1e-6)).all():
+            raise InputError(f"proba[{s}] holds other values than probabilities from 0 to 1.")
+    return np.concatenate([np.empty((0, n_labels)), *parts])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.evaluation.scores import right_positions
-from seqboost.exceptions import InputError
+from seqboost import as_labels
+from seqboost.evaluation.scores import right_in_sequence
+from seqboost.exceptions import InputError, InputTypeError
 
 __all__ = ["right_by_sequence", "right_labels"]
 
@@ -38,23 +40,38 @@ def right_by_sequence(y_true: Any, **predicted: Any) -> dict[str, list[NDArray[n
     InputError
         If numbers of sequences or of labels differ.
     """
-    given = {"y_true": list(y_true), **{name: list(labels) for name, labels in predicted.items()}}
+    given = {name: _listed(labels, name) for name, labels in {"y_true": y_true, **predicted}.items()}
     for name, labels in given.items():
         if len(labels) != len(given["y_true"]):
             raise InputError(
                 f"{name} has {len(labels)} elements but y_true has {len(given['y_true'])}; every prediction needs a "
                 f"label for each position of y_true."
             )
-    if any(isinstance(element, (list, np.ndarray)) and np.ndim(element) for e in given.values() for element in e):
-        _check_lengths(given)
-    else:
-        given = {name: [labels] for name, labels in given.items()}
-    truth = given.pop("y_true")
-    return {name: right_positions(truth, labels) for name, labels in given.items()}
+    is_flat = not any(_is_sequence(element) for elements in given.values() for element in elements)
+    lists = {name: as_labels([labels] if is_flat else labels, name=name) for name, labels in given.items()}
+    _check_lengths(lists)
+    truth = lists.pop("y_true")
+    return {name: list(map(right_in_sequence, truth, labels)) for name, labels in lists.items()}
 
 
-def _check_lengths(given: dict[str, list[Any]]) -> None:
+def _check_lengths(given: dict[str, list[list[Any]]]) -> None:
     for name, labels in given.items():
         for s, (sequence, true) in enumerate(zip(labels, given["y_true"], strict=True)):
             if len(sequence) != len(true):
                 raise InputError(f"{name}[{s}] has {len(sequence)} labels but y_true[{s}] has {len(true)}.")
+
+
+def _listed(labels: Any, name: str) -> list[Any]:
+    """Return the members of a labelling, sequences or labels."""
+    try:
+        if isinstance(labels, (Mapping, set, frozenset)):
+            raise TypeError
+        return list(labels)
+    except TypeError:
+        raise InputTypeError(
+            f"{name} is {labels!r:.60}, a {type(labels).__name__}; expected a list of labels, or of label sequences."
+        ) from None
+
+
+def _is_sequence(element: Any) -> bool:
+    return isinstance(element, list) or (isinstance(element, np.ndarray) and element.ndim > 0)

@@ -83,6 +83,8 @@ def permutation_test(y_true: Any, a: Any, b: Any, *, block: int = 100, random_st
     """
     if not isinstance(block, Integral) or isinstance(block, bool) or block < 1:
         raise ParameterError(f"block={block!r}: expected a number of positions, 1 or more.")
+    if not isinstance(random_state, Integral) or isinstance(random_state, bool) or random_state < 0:
+        raise ParameterError(f"random_state={random_state!r}: expected a seed, an int of 0 or more.")
     right = right_by_sequence(y_true, a=a, b=b)
     counts = {name: _by_block(parts, int(block)) for name, parts in right.items()}
     difference = int(counts["a"].sum() - counts["b"].sum())

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from seqboost import as_labels
 from seqboost.evaluation.calibration import Calibration, calibration
 from seqboost.evaluation.chunks import SpanScores, span_scores
 from seqboost.evaluation.scores import (
     Confusion,
     LabelScore,
     accuracy,
+    as_floats,
     confusion,
     is_observed,
     label_scores,
     sequence_accuracy,
 )
+from seqboost.exceptions import InputError
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -121,6 +124,7 @@ def evaluate(
     >>> found.accuracy, found.sequence_accuracy, found.spans.overall.f1
     (0.75, 0.5, 0.0)
     """
+    y_true, y_pred = as_labels(y_true, name="y_true"), as_labels(y_pred, name="y_pred")  # once: iterators
     counted = confusion(y_true, y_pred)
     n_positions = sum(is_observed(label) for sequence in y_true for label in sequence)
     return Evaluation(
@@ -131,9 +135,20 @@ def evaluate(
         labels=tuple(label_scores(counted)),
         confusion=counted,
         spans=None if scheme is None else span_scores(y_true, y_pred, scheme),
-        log_likelihood=None if log_prob is None else float(np.sum(log_prob) / n_positions),
+        log_likelihood=None if log_prob is None else _total(log_prob, len(y_true)) / n_positions,
         calibration=None if proba is None else calibration(y_true, proba, classes),
     )
+
+
+def _total(log_prob: Any, n_sequences: int) -> float:
+    """Return log P of all sequences together."""
+    values = as_floats(log_prob, "log_prob")
+    if values.shape != (n_sequences,) or not (values <= 0).all():
+        raise InputError(
+            f"log_prob has shape {values.shape}; expected ({n_sequences},), a log-probability of at most 0 for each "
+            "sequence of y_true."
+        )
+    return float(values.sum())
 
 
 def _scalar(value: Any) -> Any:

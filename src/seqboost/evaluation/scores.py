@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError
+from seqboost import as_labels
+from seqboost.exceptions import InputError, InputTypeError
 
 __all__ = ["Confusion", "LabelScore", "accuracy", "confusion", "label_scores", "sequence_accuracy"]
 
@@ -106,10 +107,13 @@ def sequence_accuracy(y_true: Any, y_pred: Any) -> float:
 
 def right_positions(y_true: Any, y_pred: Any) -> list[NDArray[np.bool_]]:
     """Return, for each sequence, which of its positions with an observed label are labelled right."""
-    return [
-        np.array([t == p for t, p in zip(*pair, strict=True) if is_observed(t)], dtype=np.bool_)
-        for pair in paired(y_true, y_pred)
-    ]
+    return [right_in_sequence(*pair) for pair in paired(y_true, y_pred)]
+
+
+def right_in_sequence(true: list[Any], predicted: list[Any]) -> NDArray[np.bool_]:
+    """Return which positions with an observed label are labelled right."""
+    right = [bool(t == p) for t, p in zip(true, predicted, strict=True) if is_observed(t)]
+    return np.array(right, dtype=np.bool_)
 
 
 def _observed_parts(y_true: Any, y_pred: Any) -> list[NDArray[np.bool_]]:
@@ -163,17 +167,29 @@ def label_scores(counted: Confusion) -> list[LabelScore]:
     ]
 
 
-def paired(y_true: Any, y_pred: Any) -> list[tuple[Sequence[Any], Sequence[Any]]]:
+def paired(y_true: Any, y_pred: Any) -> list[tuple[list[Any], list[Any]]]:
     """Return the labels of each sequence, true and predicted, as lists."""
-    if len(y_true) != len(y_pred):
-        raise InputError(f"y_true has {len(y_true)} sequences but y_pred has {len(y_pred)}; expected the same ones.")
-    pairs = []
-    for s, (true, predicted) in enumerate(zip(y_true, y_pred, strict=True)):
-        true, predicted = (x.tolist() if isinstance(x, np.ndarray) else list(x) for x in (true, predicted))
-        if len(true) != len(predicted):
-            raise InputError(f"y_true[{s}] has {len(true)} labels but y_pred[{s}] has {len(predicted)}.")
-        pairs.append((true, predicted))
-    return pairs
+    true, predicted = as_labels(y_true, name="y_true"), as_labels(y_pred, name="y_pred")
+    if len(true) != len(predicted):
+        raise InputError(f"y_true has {len(true)} sequences but y_pred has {len(predicted)}; expected the same ones.")
+    for s, (labels, guesses) in enumerate(zip(true, predicted, strict=True)):
+        if len(labels) != len(guesses):
+            raise InputError(f"y_true[{s}] has {len(labels)} labels but y_pred[{s}] has {len(guesses)}.")
+    return list(zip(true, predicted, strict=True))
+
+
+def as_floats(values: Any, name: str) -> NDArray[np.float64]:
+    """Return numbers as an array of floats, refusing what NumPy would make floats of, as strings and times."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind == "O" and all(isinstance(value, Real) for value in given.flat):
+            given = given.astype(np.float64)
+        if given.dtype.kind not in "biuf":
+            raise TypeError
+        with np.errstate(over="ignore"):  # a longdouble beyond all floats becomes infinite, and is refused as such
+            return given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputTypeError(f"{name} must hold numbers, one for each place of a regular array.") from None
 
 
 def is_observed(label: Any) -> bool:

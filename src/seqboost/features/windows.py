@@ -118,6 +118,8 @@ def _check_name(parameter: str, name: Any, names: Sequence[str]) -> None:
 
 def _parse_offsets(window: Any, where: str) -> Offsets:
     """Sorted offsets of one window that is not a dict."""
+    if getattr(window, "ndim", 1) == 0:
+        window = window[()]
     if _is_integer(window):
         if window < 0:
             raise ParameterError(
@@ -157,7 +159,7 @@ def _listed_offsets(window: Any, where: str) -> Offsets:
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
 def _check_reach(reach: int, where: str) -> None:

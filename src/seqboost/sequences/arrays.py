@@ -35,7 +35,7 @@ def unmask(array: Any, where: str) -> NDArray[Any]:
     check_dtype(array, where)
     if array.dtype.kind not in "biuf" or (array.dtype.kind in "iu" and _exceeds_floats(array)):
         return none_for_masked(array)
-    return np.ma.filled(array.astype(np.float64), np.nan)
+    return np.asarray(np.ma.filled(array.astype(np.float64), np.nan))  # of a masked matrix it is still a matrix
 
 
 def _exceeds_floats(array: NDArray[Any]) -> bool:

@@ -35,6 +35,7 @@ __all__ = [
     "is_missing",
     "is_number_type",
     "is_real_type",
+    "listed",
     "narrowed",
     "resolve_categorical",
     "tidied",
@@ -127,6 +128,16 @@ def _unwrapped(value: Any) -> Any:
     if np.ma.is_masked(value):
         return None
     return value[()] if value.dtype.kind in "mM" else value.item()  # item() may make bare ints of times
+
+
+def listed(values: Any, name: str) -> list[Any]:
+    """Return the members of an iterable; some objects look like one and are none, as arrays without dimensions."""
+    try:
+        return list(values)
+    except (TypeError, NotImplementedError) as error:
+        raise InputTypeError(
+            f"{name} is a {type(values).__name__} whose members cannot be read: {error}. Pass a list instead."
+        ) from error
 
 
 def value_types(values: Iterable[Any]) -> tuple[str, ...]:
@@ -262,11 +273,11 @@ def sort_values(values: list[Any]) -> list[Any]:
     """Sort values; by type first if they do not compare, and not at all if even that fails."""
     try:
         return sorted(values)
-    except TypeError:
+    except (TypeError, ValueError):
         pass
     try:
         return sorted(values, key=lambda value: (type(value).__name__, value))
-    except TypeError:
+    except (TypeError, ValueError):
         return values
 
 
@@ -315,6 +326,8 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
         return set()
     if isinstance(categorical_features, TrainedCategories):
         return {j for j, name in enumerate(names) if name in categorical_features}
+    if getattr(categorical_features, "ndim", 1) == 0:
+        categorical_features = categorical_features[()]
     if isinstance(categorical_features, (str, numbers.Integral)):
         categorical_features = [categorical_features]
     if isinstance(categorical_features, Iterator):
@@ -339,7 +352,7 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
     own_numbers = {key: j for j, key in enumerate(keys or ()) if isinstance(key, numbers.Integral)}
     chosen = set()
     for item in wanted:
-        is_number = isinstance(item, numbers.Integral) and not isinstance(item, bool)
+        is_number = isinstance(item, numbers.Integral) and not isinstance(item, (bool, *TIMES))
         if is_number and item in own_numbers:
             chosen.add(own_numbers[item])
         elif is_number and -n_columns <= int(item) < n_columns:

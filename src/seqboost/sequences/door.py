@@ -26,6 +26,7 @@ from seqboost.sequences.columns import (
     assemble,
     category_column,
     is_number_type,
+    listed,
     resolve_categorical,
     tidied,
 )
@@ -163,7 +164,7 @@ def _read(X: Any, categorical_features: Any, schema: BatchSchema | None, estimat
         X = list(array)
     elif not isinstance(X, Iterable):
         raise InputTypeError(f"X is a {type(X).__name__}. {EXPECTED}.")
-    return _read_list(list(X), categorical_features, schema, estimator_name)
+    return _read_list(listed(X, "X"), categorical_features, schema, estimator_name)
 
 
 def _refuse(X: Any) -> None:
@@ -256,7 +257,7 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
         if type(item) is np.ndarray and item.ndim == 2:
             kind = "matrix"
         elif isinstance(item, (list, tuple)):
-            pass
+            item = _as_its_base(item)
         elif isinstance(item, str):
             kind = "string"
         elif isinstance(item, (bytes, bytearray)):
@@ -285,12 +286,20 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
         elif isinstance(item, SequenceBatch) or not isinstance(item, Iterable):
             raise InputTypeError(f"X[{i}] is a {type(item).__name__}, which is not understood. {EXPECTED}.")
         else:
-            item = list(item)
+            item = listed(item, f"X[{i}]")
         if kind == "elements" and len(item) == 0:
             raise empty_sequence(i)
         kinds.append(kind)
         normal.append(item)
     return normal, kinds
+
+
+def _as_its_base(item: Any) -> Any:
+    """Return a list or tuple for a subclass of them, which may count its members in a way of its own."""
+    for base in (list, tuple):
+        if isinstance(item, base) and type(item) is not base:
+            return base(item)
+    return item
 
 
 def _rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any], list[str]]:
@@ -313,6 +322,9 @@ def _read_elements(
     elements, types = tidied(
         list(chain.from_iterable(s.tolist() if isinstance(s, np.ndarray) else s for s in sequences))
     )
+    if any(issubclass(kind, (list, tuple)) for kind in types - {list, tuple}):
+        elements = [_as_its_base(element) for element in elements]
+        types = set(map(type, elements))
     forms = {kind: _element_form(kind) for kind in types}
     found = set(forms.values()) - {"none"}
     if schema is not None and schema.form == "dicts" and _is_featureless(elements, found):

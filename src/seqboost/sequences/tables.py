@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -26,6 +26,7 @@ from seqboost.sequences.columns import (
     first_unhashable,
     infer_column,
     is_missing,
+    listed,
     number,
     object_array,
     resolve_categorical,
@@ -57,11 +58,15 @@ def as_frame(X: Any, place: str = "The table") -> Any:
 
     if _comes_from(X, REPEATING):
         names = X.column_names if hasattr(X, "column_names") else X.columns
+        for name in names:
+            if callable(name) or (isinstance(name, Iterable) and not isinstance(name, (str, bytes, tuple))):
+                # pandas would call it, or take it for several names
+                raise InputTypeError(f"{place} has a column named {name!r}; expected strings as names.")
         _refuse_repetition([str(name) for name in names], place)
     try:
         frame = nw.from_native(X)
-    except TypeError as error:
-        raise InputTypeError(f"A table of type {type(X).__name__} is not understood: {error}") from None
+    except Exception as error:  # whatever narwhals raises
+        raise InputTypeError(f"A table of type {type(X).__name__} is not understood: {error}") from error
     return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
 
 
@@ -90,7 +95,7 @@ def _listed(values: Any) -> list[Any]:
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, method):
             return list(getattr(values, method)())
-    return list(values)
+    return listed(values, "A series")
 
 
 def holds_numbered_categories(values: Any) -> bool:
@@ -209,9 +214,17 @@ def _first_decrease(index: Any, starts: NDArray[np.int64]) -> int | None:
     return int(np.argmax(decreases)) + 1 if decreases.any() else None
 
 
+def _is_among(name: Any, names: Sequence[Any]) -> bool:
+    """Return whether a name is one of several; what is not hashable is none."""
+    try:
+        return name in set(names)
+    except TypeError:
+        return False
+
+
 def _layout(frame: Any, sequence: Any) -> Layout:
     """Find the sequences of a table, in order of first appearance."""
-    if sequence not in frame.columns:
+    if not _is_among(sequence, frame.columns):
         raise InputError(
             f"sequence={sequence!r} names no column of the table. Its columns are {list(frame.columns)}; "
             "sequence must name the one that tells the sequences apart."

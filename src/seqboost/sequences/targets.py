@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from seqboost.exceptions import InputError, InputTypeError
 from seqboost.sequences.arrays import none_for_masked
 from seqboost.sequences.batch import SequenceBatch
-from seqboost.sequences.columns import is_missing, tidied
+from seqboost.sequences.columns import first_unhashable, is_missing, listed, tidied
 from seqboost.sequences.tables import as_frame, is_table, series_array
 
 __all__ = ["as_labels", "flat_labels"]
@@ -22,15 +22,17 @@ __all__ = ["as_labels", "flat_labels"]
 CONTAINERS = (list, np.ndarray)
 
 
-def as_labels(y: Any, batch: SequenceBatch) -> list[list[Any]]:
+def as_labels(y: Any, batch: SequenceBatch | None = None, *, name: str = "y") -> list[list[Any]]:
     """Read labels in any form that ``fit`` takes, as one list for each sequence.
 
     Parameters
     ----------
     y : labels
         A sequence of labels for each sequence, or for a table or flat input one label for each row.
-    batch : SequenceBatch
-        The sequences they belong to.
+    batch : SequenceBatch, optional
+        The sequences they belong to. Without them, labels must come as a sequence of labels for each sequence.
+    name : str, default="y"
+        Name used in messages.
 
     Returns
     -------
@@ -43,23 +45,32 @@ def as_labels(y: Any, batch: SequenceBatch) -> list[list[Any]]:
     >>> as_labels(["XY", "X"], as_batch(["ab", "c"]))
     [['X', 'Y'], ['X']]
     """
-    labels = flat_labels(y, batch)
-    values = labels.tolist() if isinstance(labels, np.ndarray) else labels
-    values = [None if is_missing(label) else label for label in values]
-    bounds = batch.offsets.tolist()
-    return [values[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    if batch is None:
+        parts = [_label_sequence(part, f"{name}[{i}]", "labels") for i, part in enumerate(_members(y, name))]
+        lists = [tidied(part.tolist() if isinstance(part, np.ndarray) else part)[0] for part in parts]
+    else:
+        labels = flat_labels(y, batch)
+        values = labels.tolist() if isinstance(labels, np.ndarray) else labels
+        bounds = batch.offsets.tolist()
+        lists = [values[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    lists = [[None if is_missing(label) else label for label in labels] for labels in lists]
+    for i, labels in enumerate(lists):
+        try:
+            set(labels)
+        except TypeError:
+            label = labels[first_unhashable(labels)]
+            raise InputTypeError(
+                f"{name} holds {label!r:.60}, a {type(label).__name__}, among the labels of sequence {i}; a label must "
+                "be a string, a number or another hashable value, and None where it is unobserved."
+            ) from None
+    return lists
 
 
 def flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
     """Lay the labels in the order of the batch's rows: a numeric array if y is numeric arrays, else a list."""
     if y is None:
         raise InputError("This estimator requires y to be passed, but the target y is None.")
-    iterable = hasattr(y, "__array__") or isinstance(y, Iterable) or is_table(y)
-    if isinstance(y, (str, bytes, Mapping)) or sp.issparse(y) or not iterable:
-        raise InputTypeError(
-            f"y is a {type(y).__name__}; expected a list with one sequence of labels for each sequence of X."
-        )
-    y = _unwrap(batch.aligned(y))
+    y = _members(batch.aligned(y), "y")
     origin = batch.origin.origin
     if origin == "list" or (origin == "table" and len(y) and _per_sequence(y, batch)):
         labels = _by_sequence(y, batch)
@@ -71,15 +82,20 @@ def flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
     return tidy
 
 
-def _unwrap(y: Any) -> Any:
+def _members(y: Any, name: str) -> Any:
     """Turn any container into a list or an array."""
-    if isinstance(y, (list, tuple)):
+    iterable = hasattr(y, "__array__") or isinstance(y, Iterable) or is_table(y)
+    if isinstance(y, (str, bytes, Mapping)) or sp.issparse(y) or not iterable:
+        raise InputTypeError(
+            f"{name} is a {type(y).__name__}; expected a list with one sequence of labels for each sequence of X."
+        )
+    if type(y) in (list, tuple):
         return y
-    if not hasattr(y, "__array__") and not is_table(y):
-        return list(y)
-    array = _array(y, "y")
+    if isinstance(y, (list, tuple)) or (not hasattr(y, "__array__") and not is_table(y)):
+        return listed(y, name)
+    array = _array(y, name)
     if array.ndim == 0:
-        raise InputTypeError("y is a single value; expected one sequence of labels for each sequence of X.")
+        raise InputTypeError(f"{name} is a single value; expected one sequence of labels for each sequence of X.")
     return array
 
 
@@ -171,22 +187,29 @@ def _by_sequence(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
 
 
 def _part(part: Any, i: int, length: int, batch: SequenceBatch) -> Any:
+    """Return the labels of one sequence as a list, a tuple, a string or a 1-D array, one for each position."""
+    part = _label_sequence(part, f"y[{i}]", f"{length} labels for X[{i}]")
+    if len(part) != length:
+        raise InputError(f"y[{i}] has {len(part)} labels but X[{i}] has {length} positions{_counted(part, i, batch)}.")
+    return part
+
+
+def _label_sequence(part: Any, name: str, expected: str) -> Any:
     """Return the labels of one sequence as a list, a tuple, a string or a 1-D array."""
     if isinstance(part, (set, frozenset, Mapping, bytes, bytearray)) or not (
         isinstance(part, (list, tuple, str)) or hasattr(part, "__len__") or hasattr(part, "__iter__")
     ):
         raise InputTypeError(
-            f"y[{i}] is {part!r}, a {type(part).__name__}; expected a sequence of {length} labels for X[{i}]. "
+            f"{name} is {part!r}, a {type(part).__name__}; expected a sequence of {expected}. "
             "Wrap it as a list, with one label for each position."
         )
-    if not isinstance(part, (list, tuple, str)):
-        part = _array(part, f"y[{i}]") if hasattr(part, "__array__") or is_table(part) else list(part)
+    if type(part) not in (list, tuple, str):
+        is_array = hasattr(part, "__array__") or is_table(part)
+        part = _array(part, name) if is_array and not isinstance(part, (list, tuple, str)) else listed(part, name)
     if isinstance(part, np.ndarray) and part.ndim != 1:
         if part.ndim == 0 or part.shape[1:] != (1,):
-            raise InputError(f"y[{i}] has shape {part.shape}; expected a 1-D array of {length} labels.")
+            raise InputError(f"{name} has shape {part.shape}; expected a 1-D array of {expected}.")
         part = part[:, 0]
-    if len(part) != length:
-        raise InputError(f"y[{i}] has {len(part)} labels but X[{i}] has {length} positions{_counted(part, i, batch)}.")
     return part
 
 

@@ -72,7 +72,8 @@ def _floats(sample_weight: Any) -> NDArray[np.float64]:
         kinds = set(map(type, given.flat)) if given.dtype.kind == "O" else {given.dtype.type}
         if not all(is_real_type(kind) or kind.__name__ in ABSENT_TYPES for kind in kinds):
             raise TypeError
-        return given.astype(np.float64)
+        with np.errstate(over="ignore"):  # a longdouble beyond all floats becomes infinite, and is refused as such
+            return given.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(
             "sample_weight must hold one number for each sequence; it has something else in it, as strings, dates or "

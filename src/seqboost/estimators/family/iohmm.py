@@ -32,7 +32,15 @@ from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family.linear import fit_columns
 from seqboost.estimators.family.matrices import indicator_matrix
 from seqboost.estimators.labeler import Labeler
-from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, plain_number, real
+from seqboost.estimators.parameters import (
+    Rule,
+    check_parameters,
+    integer,
+    n_jobs_rule,
+    plain_number,
+    random_state_rule,
+    real,
+)
 from seqboost.exceptions import ModelFileError
 from seqboost.features import FeatureBinner, LinearColumns
 from seqboost.sequences import LabelCoder, SequenceBatch
@@ -44,6 +52,7 @@ TIED = 2.0  # how much a state prefers its own label at the start
 NOISE = 0.01
 
 RULES: dict[str, Rule] = {
+    "random_state": random_state_rule(),
     "n_states": integer(2, 1000, none=True),
     "max_iter": integer(1),
     "tol": real(0),

@@ -23,6 +23,7 @@ RULES: dict[str, Rule] = {
     "max_iter": integer(1),
     "c1": real(0),
     "c2": real(0),
+    "all_possible_transitions": one_of(True, False, 1, 0),
     **PREDICTION_RULES,
 }
 

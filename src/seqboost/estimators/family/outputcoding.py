@@ -24,7 +24,15 @@ from seqboost.estimators.family.bits import Constant, bit_columns, bit_probabili
 from seqboost.estimators.holdout import hold_out
 from seqboost.estimators.labeler import Labeler
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, plain_number, real
+from seqboost.estimators.parameters import (
+    Rule,
+    check_parameters,
+    integer,
+    n_jobs_rule,
+    plain_number,
+    random_state_rule,
+    real,
+)
 from seqboost.estimators.persistence import KINDS, from_document, plain, to_document
 from seqboost.estimators.treecrf import TreeCRF
 from seqboost.exceptions import ModelFileError, ParameterError
@@ -49,6 +57,7 @@ def _cascade_rule() -> Rule:
 
 
 RULES: dict[str, Rule] = {
+    "random_state": random_state_rule(),
     "n_bits": integer(1, none=True),
     "cascade": _cascade_rule(),
     "n_folds": integer(2, none=True),

@@ -27,7 +27,7 @@ from seqboost.chain.paths import viterbi_chunk
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family.linear import LinearChain, LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence
-from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number
+from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, random_state_rule
 from seqboost.estimators.prediction import PREDICTION_RULES
 from seqboost.exceptions import ModelFileError
 from seqboost.features import LinearColumns, LinearRows
@@ -36,6 +36,7 @@ from seqboost.sequences import SequenceBatch
 __all__ = ["VotedPerceptron"]
 
 RULES: dict[str, Rule] = {
+    "random_state": random_state_rule(),
     "method": one_of("averaged", "voted"),
     "n_voters": integer(1),
     "max_iter": integer(1),

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -129,7 +130,10 @@ class _WindowLabeler(Labeler):
                     f"another estimator"
                 )
             arguments["sample_weight"] = weights
-        return estimator.fit(matrix[rows], training.labels[rows], **arguments)
+        observed = matrix[rows]
+        if not sp.issparse(observed):  # columns without a single value: HistGradientBoostingClassifier fails at them
+            observed[:, np.isnan(observed).all(axis=0)] = 0.0
+        return estimator.fit(observed, training.labels[rows], **arguments)
 
     def _probabilities(self, estimator: Any, matrix: Any) -> NDArray[np.float64]:
         """Return probabilities of all labels; of a classifier without any: 1 for the label that it predicts."""

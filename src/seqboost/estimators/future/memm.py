@@ -17,7 +17,15 @@ from seqboost.estimators.future.model import LASTING, FutureModel
 from seqboost.estimators.holdout import has_blocks, hold_out, hold_out_blocks
 from seqboost.estimators.labeler import MANY_LABELS
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import check_parameters, integer, one_of, plain_number, real, verbose_rule
+from seqboost.estimators.parameters import (
+    check_parameters,
+    integer,
+    one_of,
+    plain_number,
+    random_state_rule,
+    real,
+    verbose_rule,
+)
 from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
@@ -28,11 +36,12 @@ from seqboost.sequences import SequenceBatch
 __all__ = ["FutureFeatureMEMM"]
 
 RULES = {
+    "random_state": random_state_rule(),
     **PREDICTION_RULES,
     **LASTING,
     "patterns": one_of("per_label", "shared"),
     "max_patterns": integer(0, 100),
-    "learning_rate": real(0.0, open_low=True),
+    "learning_rate": real(0.0, 1000.0, open_low=True),
     "max_iter": integer(1),
     "max_leaf_nodes": integer(2, 2**16),
     "min_samples_leaf": integer(1, 2**31 - 1),
