@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from seqboost.cli.console import print_json
+from seqboost.cli.console import Console, print_json, visible
 from seqboost.cli.data import load_data, load_model
 from seqboost.cli.options import reading_from
 from seqboost.cli.plots import check_plot, save_plot
@@ -192,8 +192,9 @@ def _show_explanation(found: Explanation, truth: list[Any] | None, sequence: int
     )
 
 
-def _reasons(contributions: list[Any]) -> str:
-    return "\n".join(f"{c.name}{'=' + c.value if c.value else ''} {c.log_odds:+.2f}" for c in contributions)
+def _reasons(contributions: list[Any]) -> Text:
+    lines = (f"{c.name}{'=' + c.value if c.value else ''} {c.log_odds:+.2f}" for c in contributions)
+    return Text("\n".join(map(visible, lines)))
 
 
 def _explanation_document(found: Explanation, truth: list[Any] | None) -> dict[str, Any]:

@@ -18,8 +18,8 @@ import os
 import zipfile
 from pathlib import Path
 
-from seqboost.datasets.registry import SETS, DataFile, DataSet
 from seqboost._replacing import replacing
+from seqboost.datasets.registry import SETS, DataFile, DataSet
 from seqboost.exceptions import DataFileError, MissingExtraError
 
 __all__ = ["cache_folder", "data_files", "find_files"]

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from seqboost import as_batch
 from seqboost.evaluation.mcnemar import mcnemar
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.exceptions import InputError, MissingExtraError, ParameterError
 
 __all__ = ["Comparison", "Row", "compare"]
 
@@ -102,7 +102,7 @@ class Comparison:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(
+            raise MissingExtraError(
                 'to_frame needs pandas, which is not installed: pip install "seqboost[tables]"'
             ) from error
         return pd.DataFrame([vars(row) for row in self.rows]).set_index("name")

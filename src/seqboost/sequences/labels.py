@@ -67,9 +67,9 @@ class LabelCoder:
         if isinstance(labels, np.ndarray):
             return self._fit_numbers(labels, batch)
         index = _index_of(labels, batch)
-        real = [label for label in index if not is_missing(label)]
+        real = [_python_label(label) for label in index if not is_missing(label)]
         for label in real:
-            if isinstance(label, (float, np.floating)) and not float(label).is_integer():
+            if isinstance(label, float) and not float(label).is_integer():
                 _check_numbers(np.array([float(label)]), batch)
         if not real:
             raise _nothing_observed(batch)
@@ -185,6 +185,13 @@ def _holds_nan(label: Any) -> bool:
     return label is not None and is_missing(label)
 
 
+def _python_label(label: Any) -> Any:
+    """Return a label with Python's scalars for NumPy's, which compare with tuples element by element."""
+    if type(label) is tuple:
+        return tuple(map(_python_label, label))
+    return label.item() if isinstance(label, (np.bool_, np.integer, np.floating, np.str_)) else label
+
+
 def _sort_labels(labels: list[Any]) -> list[Any]:
     """Sort labels if they compare with one another, else keep the order of first appearance."""
     try:
@@ -200,7 +207,8 @@ def _class_array(labels: list[Any]) -> NDArray[Any]:
             if bool not in kinds and any(isinstance(label, (bool, np.bool_)) for label in labels):
                 break
             array = np.array(labels)
-            return array if array.dtype.kind in "biufU" and array.tolist() == labels else object_array(labels)
+            fits = array.dtype.kind in ("iu" if float not in kinds and int in kinds else "biufU")  # no float for 2**63
+            return array if fits and array.tolist() == labels else object_array(labels)
     return object_array(labels)
 
 
