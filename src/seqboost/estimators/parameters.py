@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import sklearn.utils
 
 from seqboost.exceptions import ParameterError
 
 __all__ = [
     "Rule",
     "check_parameters",
-    "check_random_state",
     "check_unchanged",
     "integer",
     "n_jobs_rule",
@@ -93,18 +91,6 @@ def check_parameters(name: str, parameters: Mapping[str, Any], rules: Mapping[st
         if not holds(parameters[key]):
             value = parameters[key]
             raise ParameterError(f"The {key!r} parameter of {name} must be {expected}. Got {value!r} instead.")
-
-
-def check_random_state(random_state: Any) -> np.random.RandomState:
-    """Return the generator of a seed, as scikit-learn does; ParameterError if it is none."""
-    try:
-        generator: np.random.RandomState = sklearn.utils.check_random_state(random_state)
-    except ValueError:
-        raise ParameterError(
-            f"The 'random_state' parameter must be None, an int from 0 to {2**32 - 1} or a RandomState. Got "
-            f"{random_state!r:.60} instead."
-        ) from None
-    return generator
 
 
 def check_unchanged(name: str, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost.boosting import Callback, History, LinearFit, Stopping
@@ -21,7 +22,6 @@ from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.methods import check_refit, check_sampling, check_still_held_out, sampling_rule
 from seqboost.estimators.parameters import (
     check_parameters,
-    check_random_state,
     check_unchanged,
     integer,
     one_of,

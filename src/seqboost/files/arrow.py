@@ -222,10 +222,10 @@ def _label_array(values: Sequence[Any], known: Iterable[Any]) -> Any:
     """Return labels as an array of the one type that holds all known ones: else of text, as integers beyond 64 bits."""
     pa = _pyarrow()
     try:
-        kind = pa.array(known := list(known)).type
+        kind = pa.array(list(known)).type
     except (pa.ArrowException, OverflowError):
         kind = pa.string()
-    if not known or pa.types.is_nested(kind):
+    if pa.types.is_null(kind) or pa.types.is_nested(kind):
         kind = pa.string()
     if pa.types.is_string(kind):
         values = [None if value is None else str(value) for value in values]

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
+from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from seqboost.chain import Potentials, posterior
@@ -31,15 +32,7 @@ from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family.linear import fit_columns
 from seqboost.estimators.family.matrices import indicator_matrix
 from seqboost.estimators.labeler import Labeler
-from seqboost.estimators.parameters import (
-    Rule,
-    check_parameters,
-    check_random_state,
-    integer,
-    n_jobs_rule,
-    plain_number,
-    real,
-)
+from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, plain_number, real
 from seqboost.exceptions import ModelFileError
 from seqboost.features import FeatureBinner, LinearColumns
 from seqboost.sequences import LabelCoder, SequenceBatch

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from seqboost._jit import run_tasks
 from seqboost.estimators.arguments import unchanged_on_failure
@@ -23,15 +24,7 @@ from seqboost.estimators.family.bits import Constant, bit_columns, bit_probabili
 from seqboost.estimators.holdout import hold_out
 from seqboost.estimators.labeler import Labeler
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import (
-    Rule,
-    check_parameters,
-    check_random_state,
-    integer,
-    n_jobs_rule,
-    plain_number,
-    real,
-)
+from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, plain_number, real
 from seqboost.estimators.persistence import KINDS, from_document, plain, to_document
 from seqboost.estimators.treecrf import TreeCRF
 from seqboost.exceptions import ModelFileError, ParameterError

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from seqboost.chain import ContextSpace, viterbi
 from seqboost.chain.beam import beam_sequence
@@ -26,7 +27,7 @@ from seqboost.chain.paths import viterbi_chunk
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family.linear import LinearChain, LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence
-from seqboost.estimators.parameters import Rule, check_parameters, check_random_state, integer, one_of, plain_number
+from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number
 from seqboost.estimators.prediction import PREDICTION_RULES
 from seqboost.exceptions import ModelFileError
 from seqboost.features import LinearColumns, LinearRows

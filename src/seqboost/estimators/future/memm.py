@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.utils import check_random_state
 
 from seqboost.chain import Potentials
 from seqboost.estimators.arguments import unchanged_on_failure, validation_pair, where
@@ -14,15 +15,7 @@ from seqboost.estimators.future.growth import Growth
 from seqboost.estimators.future.model import LASTING, FutureModel
 from seqboost.estimators.holdout import has_blocks, hold_out, hold_out_blocks
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import (
-    check_parameters,
-    check_random_state,
-    integer,
-    one_of,
-    plain_number,
-    real,
-    verbose_rule,
-)
+from seqboost.estimators.parameters import check_parameters, integer, one_of, plain_number, real, verbose_rule
 from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
