@@ -17,7 +17,7 @@ test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks fuzz
 	$(BIN)/mypy
 
 # All benchmarks: make bench. One of them: make bench BENCHMARKS=accuracy BENCH_ARGS="--only protein".

@@ -1,0 +1,1 @@
+"""Attack seqboost with hostile files, inputs and arguments: ``python -m fuzz --help``."""
