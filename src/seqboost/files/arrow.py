@@ -86,24 +86,24 @@ def read_arrow(sources: Sequence[Source], reading: Reading, labels: str) -> Sequ
     return _read(sources, reading, labels, _arrow_batches)
 
 
-def _parquet_batches(source: Source) -> tuple[Any, Iterator[Any]]:
+def _parquet_batches(source: Source) -> tuple[list[str], Iterator[Any]]:
     pa = _pyarrow()
     with _complaints_of(source, "Parquet"):
         file = pa.parquet.ParquetFile(source.name)
-        return file.schema_arrow, _validated(source, file.iter_batches(batch_size=PIECE_ROWS))
+        return list(file.schema_arrow.names), _validated(source, file.iter_batches(batch_size=PIECE_ROWS))
 
 
-def _arrow_batches(source: Source) -> tuple[Any, Iterator[Any]]:
+def _arrow_batches(source: Source) -> tuple[list[str], Iterator[Any]]:
     pa = _pyarrow()
     with _complaints_of(source, "Arrow"):
         opened = pa.OSFile(source.name)
         try:
             file = pa.ipc.open_file(opened)
-            return file.schema, _validated(source, map(file.get_batch, range(file.num_record_batches)))
+            return list(file.schema.names), _validated(source, map(file.get_batch, range(file.num_record_batches)))
         except pa.ArrowInvalid:
             opened.seek(0)
         stream = pa.ipc.open_stream(opened)
-        return stream.schema, _validated(source, stream)
+        return list(stream.schema.names), _validated(source, stream)
 
 
 def _validated(source: Source, batches: Any) -> Iterator[Any]:
@@ -140,14 +140,14 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
     names: list[str] = []
     n_sequences = 0
     for source in sources:
-        schema, batches = opened(source)
+        found, batches = opened(source)
         if rows is None:
-            names = list(schema.names)
+            names = found
             chosen = choose_columns(source, names, reading, labels)
             columns = [_ArrowColumn(names[j], reading.kind_of(names[j]), reading.missing) for j in chosen.features]
             rows = Rows(columns, reading.missing)
-        elif list(schema.names) != names:
-            raise source.stop(f"its columns are {list(schema.names)}, but those of {sources[0].name} are {names}")
+        elif found != names:
+            raise source.stop(f"its columns are {found}, but those of {sources[0].name} are {names}")
         ids, first = Codes(), 1
         for batch in batches:
             if batch.num_rows == 0:
@@ -196,7 +196,10 @@ def _answer(source: Source, data: SequenceData, answers: Answers, opened: Any, m
     for batch in batches:
         keep = np.array([n not in data.bad_lines for n in range(number, number + batch.num_rows)], dtype=bool)
         number += batch.num_rows
-        table = pa.Table.from_batches([batch]).filter(pa.array(keep))
+        table = pa.Table.from_batches([batch])
+        if not keep.all():
+            with _complaints_of(source, "a table"):
+                table = table.filter(pa.array(keep))
         table = table.drop_columns([name for name in table.column_names if name in added])
         for name, values in _added(answers, slice(row, row + table.num_rows)):
             table = table.append_column(name, pa.array(values) if isinstance(values, np.ndarray) else values)

@@ -155,7 +155,9 @@ class Source:
                         self.report(number, problem, "name the encoding (latin-1?)")
                         continue
                     yield number, text
-        except UNPACKING_ERRORS as error:
+        except (*UNPACKING_ERRORS, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the disk; that of bz2 has no number
+                raise
             raise self.stop(
                 f"the packed file is damaged or cut short ({error or type(error).__name__}); copy it anew"
             ) from None
