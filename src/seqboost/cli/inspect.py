@@ -26,6 +26,7 @@ from seqboost.inspection import (
 
 __all__ = ["run_inspect"]
 
+PLOTTED_FEATURES = 200  # at most; a picture of more would be too large
 SHOWN_LABELS = 12  # labels with a table of their own; --json has all
 SHOWN_REASONS = 4  # for and against, at each position
 SHOWN_TRANSITIONS = 10
@@ -67,7 +68,8 @@ def run_inspect(
     if plot is not None:
         from seqboost.plotting import ImportanceDisplay
 
-        save_plot(plot, lambda ax: ImportanceDisplay(gains, n_features=top).plot(ax=ax), (7.0, 1.0 + 0.3 * max(top, 3)))
+        n = min(top, PLOTTED_FEATURES)
+        save_plot(plot, lambda ax: ImportanceDisplay(gains, n_features=n).plot(ax=ax), (7.0, 1.0 + 0.3 * max(n, 3)))
     if as_json:
         document = {**about, "importance": {str(label): dict(gains.top(label, top)) for label in gains.labels}}
         document["column_importance"] = dict(gains.by_column().top(None, top))

@@ -88,8 +88,8 @@ class Source:
         if os.path.isfile(name) and os.path.getsize(name) == 0:
             raise DataFileError(f"{name!r} is empty; expected at least one line of data")
         try:
-            codecs.lookup(self.encoding)
-        except LookupError:
+            b"a".decode(self.encoding, "replace")  # which codecs that are none of text refuse
+        except (LookupError, ValueError):
             raise DataFileError(f"there is no encoding {self.encoding!r}; try 'utf-8' or 'latin-1'") from None
 
     @property
@@ -149,9 +149,10 @@ class Source:
                         continue
                     try:
                         text = raw.decode(encoding)
-                    except UnicodeDecodeError as error:
-                        shown = raw[max(error.start - 10, 0) : error.end + 10]
-                        problem = f"byte {error.start} is not valid {self.encoding} ({shown!r})"
+                    except UnicodeError as error:
+                        start, end = getattr(error, "start", 0), getattr(error, "end", 10)  # not every codec knows them
+                        shown = raw[max(start - 10, 0) : end + 10]
+                        problem = f"byte {start} is not valid {self.encoding} ({shown!r})"
                         self.report(number, problem, "name the encoding (latin-1?)")
                         continue
                     yield number, text
