@@ -67,9 +67,9 @@ class LabelCoder:
         if isinstance(labels, np.ndarray):
             return self._fit_numbers(labels, batch)
         index = _index_of(labels, batch)
-        real = [_python_label(label) for label in index if not is_missing(label)]
+        real = [label for label in index if not is_missing(label)]
         for label in real:
-            if isinstance(label, float) and not float(label).is_integer():
+            if isinstance(label, (float, np.floating)) and not float(label).is_integer():
                 _check_numbers(np.array([float(label)]), batch)
         if not real:
             raise _nothing_observed(batch)
@@ -183,13 +183,6 @@ def _holds_nan(label: Any) -> bool:
     if isinstance(label, (tuple, frozenset)):
         return any(map(_holds_nan, label))
     return label is not None and is_missing(label)
-
-
-def _python_label(label: Any) -> Any:
-    """Return a label with Python's scalars for NumPy's, which compare with tuples element by element."""
-    if type(label) is tuple:
-        return tuple(map(_python_label, label))
-    return label.item() if isinstance(label, (np.bool_, np.integer, np.floating, np.str_)) else label
 
 
 def _sort_labels(labels: list[Any]) -> list[Any]:
