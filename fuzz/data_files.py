@@ -32,8 +32,8 @@ ENCODINGS = ("utf-8", "utf-16", "utf-32", "latin-1", "cp037", "utf-8-sig")
 NAMES = ("id", "speed", "room", "state", "label", "x", "wet", "", "speed ", "[b]", "p(go)", "predicted")
 CELLS = (
     "1", "2.5", "-3e4", "0", "nan", "inf", "1e999", "NA", "", "true", "False", "go", "stop", "A", "ß", "2024-01-31",
-    "1,5", "9" * 30, "9" * 5000, "\u202e", "\x1b[31m", "a\u2028b", '"', "'", "\\", "-0", "٣", "-DOCSTART-", "a:b", "a:1",
-    "w:nan",
+    "1,5", "9" * 30, "9" * 5000, "\u202e", "\x1b[31m", "a\u2028b", '"', "'", "\\", "-0", "٣", "-DOCSTART-", "a:b",
+    "a:1", "w:nan",
 )  # fmt: skip
 JUNK = (
     b"\0", b"\r", b"\n", b"\n\n", b"\t", b",", b";", b'"', b"\xff", b"\xc3", b"[", b"]", b"{", b"}", b":", b"\\", b"-",

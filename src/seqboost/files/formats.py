@@ -166,7 +166,9 @@ def _check_delimiter(known: Format, reading: Reading) -> None:
     """Refuse delimiters that cannot stand between cells."""
     text = reading.delimiter
     if text is not None and (not text or set(text) & set('\r\n"') or (known.family == "table" and len(text) > 1)):
-        raise DataFileError(f"the delimiter {text!r} cannot stand between cells; expected one character, as ',' or a tab")
+        raise DataFileError(
+            f"the delimiter {text!r} cannot stand between cells; expected one character, as ',' or a tab"
+        )
 
 
 def read_labels(path: str | os.PathLike[str], reading: Reading) -> list[Any]:
