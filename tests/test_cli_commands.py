@@ -9,12 +9,14 @@ import time
 
 import numpy as np
 import pytest
+import typer
 from cli_run import run
 from damaged_files import good_table
 
 import seqboost
-from seqboost.cli.console import EXIT_CODES
+from seqboost.cli.console import EXIT_CODES, guarded
 from seqboost.cli.train import StopOnInterrupt
+from seqboost.files import written
 
 FAST = ["--max-iter", "5", "--set", "min_samples_leaf=2"]
 
@@ -260,24 +262,58 @@ def test_pressing_twice_gives_up():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of processes are another matter there")
-def test_ctrl_c_leaves_the_best_model_so_far(folder):
-    target = folder / "int.seqboost"
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_signals_leave_the_best_model_so_far(folder, name, code):
+    target = folder / f"{name}.seqboost"
     args = ["train", folder / "d.csv", "--sequence", "id", "--label", "state", "--model", target, "--max-iter", 10**6]
-    code = "from seqboost.cli import main; main()"
-    command = [sys.executable, "-c", code, *map(str, args), "--set", "early_stopping=false"]
+    script = "from seqboost.cli import main; main()"
+    command = [sys.executable, "-c", script, *map(str, args), "--set", "early_stopping=false"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         seen = process.stderr.readline()  # what was read; the handler is in place before the first round
         time.sleep(4)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(getattr(signal, name))
         seen += process.communicate(timeout=120)[1]
     finally:
         process.kill()
-    assert process.returncode == 130, seen
+    assert process.returncode == code, seen
     assert "the best model so far" in seen
     assert str(target) in seen
     assert seqboost.load(target).best_iteration_ >= 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_signals_end_any_command_without_half_a_file(tmp_path, capsys, name, code):
+    def command():
+        with written(tmp_path / "out.csv") as file:
+            file.write("half")
+            signal.raise_signal(getattr(signal, name))
+
+    before = signal.signal(getattr(signal, name), signal.SIG_DFL)
+    try:
+        with pytest.raises(typer.Exit) as ended:
+            guarded(command)()
+        assert signal.getsignal(getattr(signal, name)) == signal.SIG_DFL
+    finally:
+        signal.signal(getattr(signal, name), before)
+    assert ended.value.exit_code == code
+    assert code in EXIT_CODES
+    assert capsys.readouterr().err == "seqboost: interrupted; nothing was written\n"
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGHUP")
+def test_nohup_is_respected(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        guarded(lambda: signal.raise_signal(signal.SIGHUP))()
+        with StopOnInterrupt(None) as stop:
+            signal.raise_signal(signal.SIGHUP)
+        assert not stop.is_asked
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_the_package_runs_as_a_module():

@@ -90,3 +90,11 @@ def test_settings_reach_the_labellers_that_have_them():
     assert made["treecrf"].random_state == 5
     with pytest.raises(ParameterError, match="got no name"):
         labellers_of((), {}, [])
+
+
+def test_a_missing_package_has_the_exit_code_of_its_own(files, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pycrfsuite", None)
+    done = run("compare", files[0], "--test", files[1], *READING, "--models", "linear_crf", code=3)
+    assert "pip install 'seqboost[crfsuite]'" in done.stderr

@@ -15,6 +15,7 @@ from treecrf_data import all_equal, chains
 from seqboost import HMM, TreeCRF, load
 from seqboost.estimators.family.hmm import transition_scores
 from seqboost.estimators.persistence import KINDS
+from seqboost.exceptions import InputError
 
 
 def enumerated(model, emission, order, length):
@@ -198,3 +199,22 @@ def test_errors():
         HMM(smoothing=0).fit(*words())
     with pytest.raises(ValueError, match="'order' parameter of HMM must be an int from 0 to 8"):
         HMM(order=-1).fit(*words())
+
+
+@pytest.mark.parametrize("value", [1e300, -1.7e308, 1e150])
+def test_numbers_whose_squares_are_no_floats_are_refused_by_name_and_place(value):
+    X, y = [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, value]]], [["a", "b"], ["b", "a"]]
+    with pytest.raises(InputError, match=r"column 'x1' holds .* at sequence 1, position 1, expected a number between"):
+        HMM().fit([np.array(x) for x in X], y)
+    model = HMM().fit([np.array(x) for x in X[:1]], y[:1])
+    with pytest.raises(InputError, match=r"column 'x1' holds .* at sequence 1, position 1"):
+        model.predict([np.array(x) for x in X])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_numbers_have_probabilities(dtype):
+    X = [np.array([[1e30], [2.0], [-3e37], [0.0]], dtype=dtype)]
+    model = HMM().fit([np.arange(8, dtype=dtype)[:, None]], [list("abababab")])
+    proba = model.predict_proba(X)[0]
+    assert np.isfinite(proba).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-6)

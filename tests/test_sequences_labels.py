@@ -442,3 +442,32 @@ def test_strings_of_numbers_are_labels():
     assert coder.classes_.tolist() == ["0.5", "1.5", "2.5"]
     coder.fit([[10**400, Decimal("1e400"), True], [Fraction(4, 2), None]], BATCH)  # whole, and beyond floats
     assert len(coder.classes_) == 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([(1, 2), np.int64(3)], [(1, 2), 3]),
+        ([np.float64(3.0), (3.0, 1.0)], [3.0, (3.0, 1.0)]),
+        ([("a", np.int64(1)), ("b", np.int64(2))], [("a", 1), ("b", 2)]),
+        ([np.str_("a"), np.bool_(True), (1, 2)], ["a", True, (1, 2)]),
+    ],
+)
+def test_tuples_beside_numpy_scalars(labels, expected):
+    batch = as_batch(["ab" * len(labels)])
+    coder = LabelCoder()
+    codes = coder.fit([labels * 2], batch)
+    assert coder.classes_.tolist() == expected
+    assert list(map(type, coder.classes_.tolist())) == list(map(type, expected))
+    assert codes.tolist() == [*range(len(labels))] * 2
+    np.testing.assert_array_equal(coder.encode([labels * 2], batch), codes)
+
+
+@pytest.mark.parametrize("labels", [[-1, 2**63], [1, 2**63], [2**63, 2**64], [2**70, 2**71], [-(2**80), 10**300]])
+def test_integers_beyond_64_bits_stay_what_they_are(labels):
+    coder = LabelCoder()
+    codes = coder.fit([labels], as_batch(["ab"]))
+    assert coder.classes_.tolist() == labels
+    assert all(type(label) is int for label in coder.classes_.tolist())
+    assert coder.decode(codes).tolist() == labels
+    assert LabelCoder.from_classes(labels).classes_.tolist() == labels

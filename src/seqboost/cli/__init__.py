@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from seqboost.cli.console import EXIT_CODES, guarded
+from seqboost.cli.console import EXIT_CODES, Commands, guarded, show
 from seqboost.cli.options import (
     ALL_READING,
+    LARGEST_SEED,
     TRAINING,
     Data,
     Decoding,
@@ -38,6 +39,7 @@ __all__ = ["main"]
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 app = typer.Typer(
+    cls=Commands,
     help="""Gradient-boosted trees for label sequences: train, predict, evaluate and explain, from files to files.
 
 \b
@@ -115,7 +117,7 @@ def train(
     """Train a model from files and write it to one file.
 
     Columns are numbers or categories by what they hold; empty cells are missing. Training stops by itself when held-out
-    sequences gain nothing more. Ctrl-C stops it too: the best model so far is written.
+    sequences gain nothing more. Ctrl-C, SIGTERM and SIGHUP stop it too: the best model so far is written.
 
     \b
     Examples:
@@ -418,14 +420,16 @@ def warmup() -> None:
     """Compile all kernels ahead of the first fit; they stay cached on disk."""
     from seqboost.cli.warmup import warm_up
 
-    typer.echo(f"Kernels compiled and cached in {warm_up():.1f} s.")
+    show(f"Kernels compiled and cached in {warm_up():.1f} s.")
 
 
 @app.command()
 @guarded
 def demo(
     words: int = typer.Option(6000, min=100, help="Number of words to learn from and to be tested on."),
-    seed: int = typer.Option(0, help="Seed of the split into words learned and words never seen."),
+    seed: int = typer.Option(
+        0, min=0, max=LARGEST_SEED, help="Seed of the split into words learned and words never seen."
+    ),
 ) -> None:
     """Learn to hyphenate English and show it on words never seen."""
     from seqboost.cli.demo import run_demo

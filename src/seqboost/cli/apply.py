@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from seqboost.cli.console import print_json, say
+from seqboost.cli.console import Console, print_json, say, visible_output
 from seqboost.cli.data import answers_of, file_order, load_data, load_model
 from seqboost.cli.options import reading_from
 from seqboost.cli.plots import check_plot, save_plot
@@ -55,7 +54,8 @@ def run_predict(
     reading = reading_from(getattr(model, "reading_", None), [path], given)
     data = load_data([path], reading, labels="ignore", skip_bad=skip_bad, quiet=quiet or as_json)
     answers = answers_of(model, data, proba=proba, k=k)
-    write_answers(path, data, answers, target)
+    with visible_output():
+        write_answers(path, data, answers, target)
     if as_json:
         result = {"output": str(target), "sequences": data.batch.n_sequences, "positions": data.batch.n_rows}
         print_json({**result, "left_out": data.n_bad})

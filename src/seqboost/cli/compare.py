@@ -6,10 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-import typer
-
 import seqboost
-from seqboost.cli.console import print_json, say
+from seqboost.cli.console import print_json, say, show
 from seqboost.cli.data import load_data
 from seqboost.cli.options import parsed
 from seqboost.cli.train import described
@@ -100,4 +98,4 @@ def run_compare(
         ]
         print_json({"rows": rows, "sequences": held.batch.n_sequences, "positions": held.batch.n_rows})
     else:
-        typer.echo(found.to_markdown() if form == MARKDOWN else str(found))
+        show(found.to_markdown() if form == MARKDOWN else str(found))

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import seqboost
+from seqboost.cli.console import Console
 from seqboost.exceptions import MissingExtraError
 
 __all__ = ["MissingExtraError", "run_demo"]
@@ -149,7 +149,8 @@ def run_demo(n_words: int = 6000, seed: int = 0, console: Console | None = None)
         "commonest for 2 + 2 letters": scores(words.test_breaks, [baseline(word) for word in words.test]),
         "TreeCRF": scores(words.test_breaks, predicted),
     }
-    console.print(f"Trained in {seconds:.1f} s, compilation included.\n")
+    console.print(f"Trained in {seconds:.1f} s, compilation included.")
+    console.print()
     console.print(score_table(rows))
 
     shown = [i for i, word in enumerate(words.test) if word in SHOWN] or list(range(min(10, len(words.test))))

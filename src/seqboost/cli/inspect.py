@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from seqboost.cli.console import print_json
+from seqboost.cli.console import Console, print_json, visible
 from seqboost.cli.data import load_data, load_model
 from seqboost.cli.options import reading_from
 from seqboost.cli.plots import check_plot, save_plot
@@ -26,6 +26,7 @@ from seqboost.inspection import (
 
 __all__ = ["run_inspect"]
 
+PLOTTED_FEATURES = 200  # at most; a picture of more would be too large
 SHOWN_LABELS = 12  # labels with a table of their own; --json has all
 SHOWN_REASONS = 4  # for and against, at each position
 SHOWN_TRANSITIONS = 10
@@ -67,7 +68,8 @@ def run_inspect(
     if plot is not None:
         from seqboost.plotting import ImportanceDisplay
 
-        save_plot(plot, lambda ax: ImportanceDisplay(gains, n_features=top).plot(ax=ax), (7.0, 1.0 + 0.3 * max(top, 3)))
+        n = min(top, PLOTTED_FEATURES)
+        save_plot(plot, lambda ax: ImportanceDisplay(gains, n_features=n).plot(ax=ax), (7.0, 1.0 + 0.3 * max(n, 3)))
     if as_json:
         document = {**about, "importance": {str(label): dict(gains.top(label, top)) for label in gains.labels}}
         document["column_importance"] = dict(gains.by_column().top(None, top))
@@ -192,8 +194,9 @@ def _show_explanation(found: Explanation, truth: list[Any] | None, sequence: int
     )
 
 
-def _reasons(contributions: list[Any]) -> str:
-    return "\n".join(f"{c.name}{'=' + c.value if c.value else ''} {c.log_odds:+.2f}" for c in contributions)
+def _reasons(contributions: list[Any]) -> Text:
+    lines = (f"{c.name}{'=' + c.value if c.value else ''} {c.log_odds:+.2f}" for c in contributions)
+    return Text("\n".join(map(visible, lines)))
 
 
 def _explanation_document(found: Explanation, truth: list[Any] | None) -> dict[str, Any]:

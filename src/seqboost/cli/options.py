@@ -17,6 +17,7 @@ from seqboost.exceptions import ParameterError
 
 __all__ = [
     "ALL_READING",
+    "LARGEST_SEED",
     "TRAINING",
     "Data",
     "Decoding",
@@ -42,6 +43,7 @@ C = TypeVar("C", bound=Callable[..., None])
 
 FILES = "How the file is read"
 TRAINING = "How the model is trained"
+LARGEST_SEED = 2**32 - 1
 
 Model = Annotated[Path, typer.Argument(help="Model file, as `seqboost train` writes it.", show_default=False)]
 Data = Annotated[list[Path], typer.Argument(help="Data files of one format.", show_default=False)]
@@ -108,7 +110,10 @@ AllowMissing = Annotated[
                  rich_help_panel=FILES),
 ]  # fmt: skip
 Scheme = Annotated[str | None, typer.Option("--scheme", help="Scheme of the tags, for F1 of spans: IOB1, IOB2, BIOES.")]
-Seed = Annotated[int, typer.Option(help="Seed of what is drawn at random.", rich_help_panel=TRAINING)]
+Seed = Annotated[
+    int,
+    typer.Option(min=0, max=LARGEST_SEED, help="Seed of what is drawn at random.", rich_help_panel=TRAINING),
+]
 NJobs = Annotated[int | None, typer.Option(help="Threads (all cores).", rich_help_panel=TRAINING)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result (or error) as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")]

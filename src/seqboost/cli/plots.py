@@ -39,9 +39,11 @@ def save_plot(path: Path | None, draw: Callable[[Any], Any], size: tuple[float, 
     """Draw on the axes of a new figure and write it, whole or not at all."""
     if path is None:
         return
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
-    draw(figure.subplots())
-    with written(path, binary=True) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=DOTS_PER_INCH)
+    with mpl.rc_context({"text.parse_math": False}):  # labels with dollar signs are no formulas
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.subplots())
+        with written(path, binary=True) as temporary:
+            figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=DOTS_PER_INCH)

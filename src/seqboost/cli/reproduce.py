@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from seqboost.cli.console import Interrupted, print_json, say
+from seqboost.cli.console import Interrupted, print_json, say, show
 from seqboost.exceptions import ParameterError, SeqboostError
 from seqboost.reproduction import EXPERIMENTS, Experiment, Step, Store, as_text, chosen, page, rows_of, run, write
 
@@ -64,18 +63,20 @@ def _run(experiments: list[Experiment], store: Store, output: Path, *, quick: bo
                 {"name": one.name, "quick": quick, "rows": rows, "agrees": one.agrees(rows), "files": files}
             )
         else:
-            typer.echo(_shown(one, rows, quick))
+            show(_shown(one, rows, quick))
             if not quiet:
-                say(f"written: {', '.join(files)}\n")
+                say(f"written: {', '.join(files)}")
+                say("")
 
     try:
         run(
             experiments, quick=quick, store=store, again=again, tell=None if quiet else _tell, refused=refused,
             complete=complete,
         )  # fmt: skip
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         raise Interrupted(
-            "interrupted; parts that are done are kept, and the same command goes on from there"
+            "interrupted; parts that are done are kept, and the same command goes on from there",
+            getattr(error, "number", signal.SIGINT),
         ) from None
     if as_json:
         print_json({"experiments": documents})
@@ -92,7 +93,7 @@ def _list(store: Store, as_json: bool) -> None:
     if as_json:
         print_json({"experiments": rows})
     else:
-        typer.echo(as_text(rows))
+        show(as_text(rows))
 
 
 def _state(one: Experiment, store: Store) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 import seqboost
-from seqboost.cli.console import Interrupted, print_json, say
+from seqboost.cli.console import Interrupted, Terminated, handled, print_json, say
 from seqboost.cli.data import load_data
 from seqboost.cli.options import parsed, remembered
 from seqboost.cli.plots import check_plot, save_plot
@@ -22,32 +22,41 @@ __all__ = ["StopOnInterrupt", "run_train"]
 
 
 class StopOnInterrupt:
-    """A callback that ends training at Ctrl-C, after the round that is being grown; pressed twice, it ends at once."""
+    """A callback that ends training at Ctrl-C, SIGTERM or SIGHUP, after the round that is being grown.
+
+    A second signal ends it at once.
+    """
 
     asked_in_refit = True
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.is_asked = False
-        self._before: Any = None
+        self.number: int | None = None  # of the signal
+        self._handled = handled(self._ask, "SIGINT", "SIGTERM", "SIGHUP")
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a signal came."""
+        return self.number is not None
 
     def __enter__(self) -> Self:
-        """Listen for Ctrl-C."""
-        self._before = signal.signal(signal.SIGINT, self._ask)
+        """Listen for signals."""
+        self._handled.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Give Ctrl-C back."""
-        signal.signal(signal.SIGINT, self._before)
+    def __exit__(self, *raised: Any) -> None:
+        """Restore what signals did before."""
+        self._handled.__exit__(*raised)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.is_asked:
-            raise KeyboardInterrupt
-        self.is_asked = True
-        say("seqboost: stopping after this round; press Ctrl-C again to give up without a model")
+            raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+        self.number = number
+        again = "press Ctrl-C again" if number == signal.SIGINT else "send the signal again"
+        say(f"seqboost: stopping after this round; {again} to give up without a model")
 
     def __call__(self, progress: seqboost.Progress) -> bool:
-        """Tell whether to stop after a round."""
+        """Check whether to stop after a round."""
         if self.is_asked:
             self.model.set_params(refit=False)
         return self.is_asked
@@ -111,9 +120,10 @@ def run_train(
     if as_json:
         print_json(result)
     elif not quiet:
-        say(_told(result))
-    if stop.is_asked:
-        raise Interrupted(f"interrupted; the best model so far ({result['rounds']} rounds) is in {target}")
+        for line in _told(result):
+            say(line)
+    if stop.number is not None:
+        raise Interrupted(f"interrupted; the best model so far ({result['rounds']} rounds) is in {target}", stop.number)
 
 
 def _check_target(target: Path) -> None:
@@ -159,10 +169,10 @@ def _result(model: Any, data: SequenceData, target: Path, seconds: float, *, int
     }
 
 
-def _told(result: dict[str, Any]) -> str:
+def _told(result: dict[str, Any]) -> tuple[str, str]:
     part = "held-out" if result["scored_on"] == "validation" else "training"
     return (
         f"{result['rounds']} rounds in {result['seconds']:.1f} s; {100 * result['accuracy']:.1f} % of {part} positions "
-        f"right, log-likelihood {result['log_likelihood']:.4f} per position.\n"
-        f"Model: {result['model']} ({result['bytes'] / 1e6:.2f} MB)"
+        f"right, log-likelihood {result['log_likelihood']:.4f} per position.",
+        f"Model: {result['model']} ({result['bytes'] / 1e6:.2f} MB)",
     )

@@ -15,10 +15,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import secrets
 import zipfile
 from pathlib import Path
 
+from seqboost._replacing import replacing
 from seqboost.datasets.registry import SETS, DataFile, DataSet
 from seqboost.exceptions import DataFileError, MissingExtraError
 
@@ -116,9 +116,8 @@ def _unpack(fetched: Path, source: DataFile, folder: Path, file: str | None) -> 
     for name, content in members.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
-        temporary.write_bytes(content)
-        os.replace(temporary, target)
+        with replacing(str(target)) as temporary:
+            Path(temporary).write_bytes(content)
 
 
 def _members(fetched: Path, source: DataFile) -> dict[str, bytes]:

@@ -34,6 +34,8 @@ EARLIER = {"trees": "per_label", "init": "labels"}
 """What was meant by files that do not name these parameters."""
 
 
+LONGEST_INTEGER = 10_000  # bits; Python converts up to 4300 digits of text
+
 KINDS: dict[str, type[Any]] = {}
 """Labellers by name, as files name them; each class of this package enters itself."""
 
@@ -188,6 +190,11 @@ def _plain_classes(classes: NDArray[Any]) -> list[Any]:
             raise InputTypeError(
                 f"the label {label!r} of type {type(label).__name__} cannot be written to a model file; use labels "
                 f"that are strings, numbers, booleans or tuples of these, or pickle the model"
+            )
+        if any(isinstance(part, int) and part.bit_length() > LONGEST_INTEGER for part in parts):
+            raise InputError(
+                f"a label is an integer of more than {LONGEST_INTEGER} bits and cannot be written to a model file; use "
+                f"its rank among the labels, or pickle the model"
             )
         if any(isinstance(part, str) and not _is_unicode(part) for part in parts):
             raise InputError(

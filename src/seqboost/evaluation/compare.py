@@ -17,7 +17,7 @@ from seqboost import SequenceBatch, as_labels
 from seqboost.evaluation.labelling import by_sequence, read_for
 from seqboost.evaluation.mcnemar import mcnemar
 from seqboost.evaluation.scores import accuracy, sequence_accuracy
-from seqboost.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.exceptions import InputError, InputTypeError, MissingExtraError, ParameterError
 
 __all__ = ["Comparison", "Row", "compare"]
 
@@ -103,7 +103,7 @@ class Comparison:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(
+            raise MissingExtraError(
                 'to_frame needs pandas, which is not installed: pip install "seqboost[tables]"'
             ) from error
         return pd.DataFrame([vars(row) for row in self.rows]).set_index("name")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.exceptions import InputError, MissingExtraError, ParameterError
 
 __all__ = ["Coefficient", "DevianceAnalysis", "DevianceTerm", "deviance_analysis"]
 
@@ -116,7 +116,7 @@ def deviance_analysis(
 
     Raises
     ------
-    ImportError
+    MissingExtraError
         If statsmodels is not installed: ``pip install "seqboost[stats]"``.
     InputError
         If shapes differ, there are fewer than two methods, or a method or training set is always or never right, which
@@ -202,7 +202,7 @@ def _fit(answers: NDArray[np.float64], design: NDArray[np.float64]) -> Any:
         import statsmodels.api as sm
         from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             'deviance_analysis needs statsmodels, which is not installed: pip install "seqboost[stats]"'
         ) from error
     # A model with as many coefficients as answers fits perfectly, and rightly: infinite log odds are refused before.

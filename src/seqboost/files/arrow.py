@@ -1,8 +1,13 @@
-"""Parquet and Arrow files, through pyarrow (the extra ``tables``), a batch of rows at a time."""
+"""Parquet and Arrow files, through pyarrow (the extra ``tables``), a batch of rows at a time.
+
+A file may be damaged, or made to do damage: it is never mapped into memory, where a file that is cut short ends the
+process, and every batch is validated before anything looks into it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -67,6 +72,12 @@ def _texts(cells: Any) -> list[str]:
     return ["" if text is None else text for text in cells.cast(pa.string()).to_pylist()]
 
 
+def _labels(cells: Any) -> list[str]:
+    """Return labels as text, booleans as Python writes them."""
+    texts = _texts(cells)
+    return [text.capitalize() for text in texts] if _pyarrow().types.is_boolean(cells.type) else texts
+
+
 def read_parquet(sources: Sequence[Source], reading: Reading, labels: str) -> SequenceData:
     """Read Parquet files; see :func:`seqboost.files.read_sequences`."""
     return _read(sources, reading, labels, _parquet_batches)
@@ -77,33 +88,51 @@ def read_arrow(sources: Sequence[Source], reading: Reading, labels: str) -> Sequ
     return _read(sources, reading, labels, _arrow_batches)
 
 
-def _parquet_batches(source: Source) -> tuple[Any, Iterator[Any]]:
+def _parquet_batches(source: Source) -> tuple[list[str], Iterator[Any]]:
     pa = _pyarrow()
-    try:
+    with _complaints_of(source, "Parquet"):
         file = pa.parquet.ParquetFile(source.name)
-        return file.schema_arrow, file.iter_batches(batch_size=PIECE_ROWS)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreadable(source, "Parquet", error) from None
+        return list(file.schema_arrow.names), _validated(source, file.iter_batches(batch_size=PIECE_ROWS))
 
 
-def _arrow_batches(source: Source) -> tuple[Any, Iterator[Any]]:
+def _arrow_batches(source: Source) -> tuple[list[str], Iterator[Any]]:
     pa = _pyarrow()
-    mapped = pa.memory_map(source.name)
-    try:
-        file = pa.ipc.open_file(mapped)
-        return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
-    except pa.ArrowInvalid:
-        mapped.seek(0)
-    try:
-        stream = pa.ipc.open_stream(mapped)
-        return stream.schema, iter(stream)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreadable(source, "Arrow", error) from None
+    with _complaints_of(source, "Arrow"):
+        opened = pa.OSFile(source.name)
+        try:
+            file = pa.ipc.open_file(opened)
+            return list(file.schema.names), _validated(source, map(file.get_batch, range(file.num_record_batches)))
+        except pa.ArrowInvalid:
+            opened.seek(0)
+        stream = pa.ipc.open_stream(opened)
+        return list(stream.schema.names), _validated(source, stream)
 
 
-def _unreadable(source: Source, what: str, error: Exception) -> DataFileError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return source.stop(f"it cannot be read as {what} ({reason:.120}); copy it anew, or name the format")
+def _validated(source: Source, batches: Any) -> Iterator[Any]:
+    """Give batches in which every offset, index and string is what it should be."""
+    with _complaints_of(source, "a table"):
+        batches = iter(batches)
+    while True:
+        with _complaints_of(source, "a table"):
+            batch = next(batches, None)
+            if batch is not None:
+                batch.validate(full=True)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextmanager
+def _complaints_of(source: Source, what: str) -> Iterator[None]:
+    """Turn whatever pyarrow raises into an error that names the file."""
+    try:
+        yield
+    except Exception as error:  # a damaged file can make it raise nearly anything, SystemError included
+        is_foreign = isinstance(error, _pyarrow().ArrowException) or not isinstance(error, MemoryError)
+        if isinstance(error, DataFileError) or not is_foreign:
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise source.stop(f"it cannot be read as {what} ({reason:.120}); copy it anew, or name the format") from None
 
 
 def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any) -> SequenceData:
@@ -113,19 +142,19 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
     names: list[str] = []
     n_sequences = 0
     for source in sources:
-        schema, batches = opened(source)
+        found, batches = opened(source)
         if rows is None:
-            names = list(schema.names)
+            names = found
             chosen = choose_columns(source, names, reading, labels)
             columns = [_ArrowColumn(names[j], reading.kind_of(names[j]), reading.missing) for j in chosen.features]
             rows = Rows(columns, reading.missing)
-        elif list(schema.names) != names:
-            raise source.stop(f"its columns are {list(schema.names)}, but those of {sources[0].name} are {names}")
+        elif found != names:
+            raise source.stop(f"its columns are {found}, but those of {sources[0].name} are {names}")
         ids, first = Codes(), 1
-        try:
-            for batch in batches:
-                if batch.num_rows == 0:
-                    continue
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            with _complaints_of(source, "a table"):
                 numbers = np.zeros(batch.num_rows, np.int64)
                 if chosen.sequence is not None:
                     cells = batch.column(chosen.sequence)
@@ -135,15 +164,13 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
                             f"{names[chosen.sequence]!r}; every row must belong to a sequence"
                         )
                     numbers = ids.parse(_texts(cells)).astype(np.int64)
-                label_cells = None if chosen.label is None else _texts(batch.column(chosen.label))
+                label_cells = None if chosen.label is None else _labels(batch.column(chosen.label))
                 lines = range(first, first + batch.num_rows)
                 features = [batch.column(j) for j in chosen.features]
                 rows.add(source, lines, features, label_cells, numbers + n_sequences)
-                first += batch.num_rows
-                if source.watch is not None:
-                    source.watch(first - 1, None)
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(source, "a table", error) from None
+            first += batch.num_rows
+            if source.watch is not None:
+                source.watch(first - 1, None)
         n_sequences += max(len(ids.index), 1)
     assert rows is not None
     pa.default_memory_pool().release_unused()  # what pages were decompressed into is kept otherwise: training needs it
@@ -171,10 +198,13 @@ def _answer(source: Source, data: SequenceData, answers: Answers, opened: Any, m
     for batch in batches:
         keep = np.array([n not in data.bad_lines for n in range(number, number + batch.num_rows)], dtype=bool)
         number += batch.num_rows
-        table = pa.Table.from_batches([batch]).filter(pa.array(keep))
+        table = pa.Table.from_batches([batch])
+        if not keep.all():
+            with _complaints_of(source, "a table"):
+                table = table.filter(pa.array(keep))
         table = table.drop_columns([name for name in table.column_names if name in added])
         for name, values in _added(answers, slice(row, row + table.num_rows)):
-            table = table.append_column(name, pa.array(values))
+            table = table.append_column(name, pa.array(values) if isinstance(values, np.ndarray) else values)
         row += table.num_rows
         writer = writer or make_writer(table.schema)
         writer.write_table(table)
@@ -183,13 +213,28 @@ def _answer(source: Source, data: SequenceData, answers: Answers, opened: Any, m
 
 
 def _added(answers: Answers, span: slice) -> Iterator[tuple[str, Any]]:
-    yield "predicted", [answers.original(label) for label in answers.labels[span]]
+    known = answers.originals.values()
+    yield "predicted", _label_array([answers.original(label) for label in answers.labels[span]], known)
     if answers.proba is not None:
         for k, label in enumerate(answers.classes):
             yield f"p({label})", answers.proba[span, k]
     for i, (path, scores) in enumerate(zip(answers.paths, answers.path_scores, strict=True), start=1):
-        yield f"path{i}", [answers.original(label) if label else None for label in path[span]]
+        yield f"path{i}", _label_array([answers.original(label) if label else None for label in path[span]], known)
         yield f"path{i}_logp", scores[span]
+
+
+def _label_array(values: Sequence[Any], known: Iterable[Any]) -> Any:
+    """Return labels as an array of the one type that holds all known ones: else of text, as integers beyond 64 bits."""
+    pa = _pyarrow()
+    try:
+        kind = pa.array(list(known)).type
+    except (pa.ArrowException, OverflowError):
+        kind = pa.string()
+    if pa.types.is_null(kind) or pa.types.is_nested(kind):
+        kind = pa.string()
+    if pa.types.is_string(kind):
+        values = [None if value is None else str(value) for value in values]
+    return pa.array(values, kind)
 
 
 def write_parquet(data: SequenceData, path: str) -> None:
@@ -223,5 +268,5 @@ def _table(data: SequenceData) -> Any:
             n_categorical += 1
     if data.label_codes is not None:
         codes = data.label_codes if batch.origin.table_rows is None else data.label_codes[batch.origin.table_rows]
-        arrays[label] = pa.array(list(data.label_names)).take(pa.array(codes, mask=codes < 0))
+        arrays[label] = _label_array(data.label_names, data.label_names).take(pa.array(codes, mask=codes < 0))
     return pa.table(arrays)

@@ -2,7 +2,8 @@
 
 A file is read in pieces of some thousand rows. What is kept of a piece is compact: floats for numbers, codes for words.
 A column that is not declared is what its first values are: numbers, or categories if a tenth of them or more are no
-numbers. From then on a cell that is no number is a bad line of a numeric column.
+numbers. From then on a cell that is no number is a bad line of a numeric column. A column of true and false alone is
+numeric, 1 and 0, as a column of booleans in a typed table is.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = ["PIECE_ROWS", "Codes", "Rows", "TextColumn"]
 
 PIECE_ROWS = 8192
 MISSING_NUMBERS = frozenset({"", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?"})
+BOOLEANS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 NUMERIC_SHARE = 0.9  # so many of a column's first values are numbers: the others are slips, not categories
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?$|\d{1,2}:\d{2}(:\d{2}.*)?$|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
@@ -72,6 +74,7 @@ class TextColumn:
         self._codes = Codes()
         self._numbers: list[NDArray[np.floating]] = []
         self._n_blank = 0  # rows without a value, before the kind is decided
+        self._booleans: bool | None = None  # whether the first numbers were booleans; None before the first one
 
     def parse(self, cells: Sequence[str]) -> tuple[NDArray[Any], dict[int, tuple[str, str]]]:
         """Return the values of some cells, and what is wrong with which of them."""
@@ -85,15 +88,20 @@ class TextColumn:
             values = np.fromiter(map(float, cells), np.float64, len(cells))
         except ValueError:
             return self._parse_slowly(cells)
+        if self._booleans is None and not np.isnan(values).all():
+            self._booleans = False
         return values, {} if not np.isinf(values).any() else self._infinite(values, cells)
 
     def _parse_slowly(self, cells: Sequence[str]) -> tuple[NDArray[np.float64], dict[int, tuple[str, str]]]:
         values, bad = np.full(len(cells), np.nan), {}
+        if self._booleans is None:
+            present = self._present(cells)
+            self._booleans = all(map(_is_boolean, present)) if present else None
         for row, cell in enumerate(cells):
             if cell in self.missing or cell.strip() in MISSING_NUMBERS:
                 continue
             try:
-                values[row] = float(cell)
+                values[row] = BOOLEANS[cell.strip()] if self._booleans and _is_boolean(cell) else float(cell)
             except ValueError:
                 mend = f"declare the column categorical (--categorical {self.name})"
                 if re.fullmatch(r"\s*-?\d+,\d+\s*", cell):
@@ -109,8 +117,11 @@ class TextColumn:
 
     def _decide(self, cells: Sequence[str]) -> None:
         """Decide by the values of a piece what the column is, if it has any."""
-        values = [cell for cell in cells if cell not in self.missing and cell.strip() not in MISSING_NUMBERS]
+        values = self._present(cells)
         if not values:
+            return
+        if all(map(_is_boolean, values)):
+            self.kind = "numeric"
             return
         n_numbers = sum(map(_is_number, values))
         if n_numbers == 0 and all(map(DATE.match, values)):
@@ -120,6 +131,10 @@ class TextColumn:
                 f"declare it categorical."
             )
         self.kind = "numeric" if n_numbers > NUMERIC_SHARE * len(values) else "categorical"
+
+    def _present(self, cells: Sequence[str]) -> list[str]:
+        """Return the cells that hold a value."""
+        return [cell for cell in cells if cell not in self.missing and cell.strip() not in MISSING_NUMBERS]
 
     def commit(self, values: NDArray[Any], keep: NDArray[np.bool_] | None) -> None:
         """Keep parsed values, or those of some rows."""
@@ -231,6 +246,10 @@ class Rows:
                 column = Column(column.name, column.values[rows], column.categories, column.forced)
             columns.append(column)
         return columns
+
+
+def _is_boolean(cell: str) -> bool:
+    return cell.strip() in BOOLEANS
 
 
 def _is_number(cell: str) -> bool:

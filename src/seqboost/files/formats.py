@@ -142,6 +142,7 @@ def read_sequences(
         raise DataFileError("there is no file to read; name at least one")
     reading = reading or Reading()
     known = detect_format(listed[0], reading.format)
+    _check_delimiter(known, reading)
     for path in listed[1:]:
         if reading.format is None and detect_format(path).name != known.name:
             raise DataFileError(
@@ -162,6 +163,15 @@ def read_sequences(
     return data
 
 
+def _check_delimiter(known: Format, reading: Reading) -> None:
+    """Refuse delimiters that cannot stand between cells."""
+    text = reading.delimiter
+    if text is not None and (not text or set(text) & set('\r\n"') or (known.family == "table" and len(text) > 1)):
+        raise DataFileError(
+            f"the delimiter {text!r} cannot stand between cells; expected one character, as ',' or a tab"
+        )
+
+
 def read_labels(path: str | os.PathLike[str], reading: Reading) -> list[Any]:
     """Return the predictions of a file that ``predict`` wrote, in the order of its rows.
 
@@ -169,6 +179,7 @@ def read_labels(path: str | os.PathLike[str], reading: Reading) -> list[Any]:
     labels.
     """
     known = detect_format(path, reading.format)
+    _check_delimiter(known, reading)
     has_name = known.family == "table" or known.name == "jsonl"
     label = "predicted" if has_name else _column_of_labels(path, reading) if known.family == "conll" else None
     plain = Reading(

@@ -86,6 +86,12 @@ def _sequence(line: str, reading: Reading, labels: str) -> tuple[str, list[Posit
         raise ValueError(f"this is not JSON ({error.msg} at character {error.pos + 1})") from None
     except ValueError:  # Python converts integers of up to 4300 digits
         raise ValueError("it has an integer of thousands of digits; write a number that a float can hold") from None
+    if "\\u" in line:
+        try:
+            json.dumps(record, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            raise ValueError(f"it has half of a character, {half!r}; write both halves of it") from None
     if not isinstance(record, dict):
         raise ValueError(f"expected an object {{...}} for each sequence, got a {type(record).__name__}")
     label = reading.label or next((key for key in LABEL_KEYS if key in record), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.exceptions import DataFileError, InputError
-from seqboost.files.building import MISSING_NUMBERS, Rows
+from seqboost.files.building import BOOLEANS, MISSING_NUMBERS, Rows
 from seqboost.files.source import BadLine, Source
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import Column, Extra, assemble
@@ -20,6 +21,8 @@ from seqboost.sequences.columns import Column, Extra, assemble
 __all__ = ["Answers", "Reading", "SequenceData", "label_values", "labelled", "refuse_fractions", "tabled"]
 
 MISSING_COLUMN = ". Add it, or have its values taken as missing (--allow-missing-columns)"
+
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")  # Python converts up to 4300 digits
 
 
 @dataclass(frozen=True)
@@ -150,9 +153,14 @@ class SequenceData:
         return [values[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
 
     def with_labels_of(self, classes: Iterable[Any]) -> SequenceData:
-        """Return the same with labels that are written like one of ``classes`` replaced by it."""
+        """Return the same with labels that are written like one of ``classes`` replaced by it.
+
+        Booleans may be written with small or capital letters, since formats differ in that.
+        """
         known = {str(label): label for label in classes}
-        return replace(self, label_names=tuple(known.get(str(label), label) for label in self.label_names))
+        booleans: dict[float | None, Any] = {BOOLEANS[text]: label for text, label in known.items() if text in BOOLEANS}
+        names = (known.get(str(label), booleans.get(BOOLEANS.get(str(label)), label)) for label in self.label_names)
+        return replace(self, label_names=tuple(names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,9 +214,11 @@ class Answers:
 
 
 def label_values(words: Sequence[str], *, typed: bool) -> list[Any]:
-    """Return labels, as whole numbers if ``typed`` and all of them are written as such."""
-    if typed and words and all(word.removeprefix("-").isdecimal() and str(int(word)) == word for word in words):
+    """Return labels, as whole numbers or booleans if ``typed`` and all of them are written as Python writes such."""
+    if typed and words and all(map(WHOLE.fullmatch, words)):
         return [int(word) for word in words]
+    if typed and words and set(words) <= {"True", "False"}:
+        return [word == "True" for word in words]
     return list(words)
 
 
@@ -244,7 +254,7 @@ def refuse_fractions(data: SequenceData) -> None:
 def tabled(
     rows: Rows, sources: Sequence[Source], reading: Reading, *, origin: str, has_labels: bool, typed: bool
 ) -> SequenceData:
-    """Make the data of a file with columns; labels that are ``typed`` may be whole numbers."""
+    """Make the data of a file with columns; labels that are ``typed`` may be whole numbers or booleans."""
     check_rows(rows.n_rows, sources)
     layout = rows.layout(origin)
     labels = labelled(rows, typed=typed) if has_labels else (None, ())

@@ -12,7 +12,6 @@ import gzip
 import io
 import lzma
 import os
-import secrets
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from seqboost._replacing import replacing
 from seqboost.exceptions import DataFileError
 
 __all__ = ["BadLine", "Source", "plain_suffixes", "written"]
@@ -28,6 +28,7 @@ __all__ = ["BadLine", "Source", "plain_suffixes", "written"]
 PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 LISTED = 20  # bad lines that are kept with their complaints; the others are only counted
 BLOCK = 1 << 16
+LONGEST_LINE = 64 << 20  # bytes (characters of wide encodings)
 REPORT_EVERY = 16384  # lines between two reports of progress
 UNPACKING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF32_LE: "utf-32"}
@@ -87,8 +88,8 @@ class Source:
         if os.path.isfile(name) and os.path.getsize(name) == 0:
             raise DataFileError(f"{name!r} is empty; expected at least one line of data")
         try:
-            codecs.lookup(self.encoding)
-        except LookupError:
+            b"a".decode(self.encoding, "replace")  # which codecs that are none of text refuse
+        except (LookupError, ValueError):
             raise DataFileError(f"there is no encoding {self.encoding!r}; try 'utf-8' or 'latin-1'") from None
 
     @property
@@ -148,13 +149,16 @@ class Source:
                         continue
                     try:
                         text = raw.decode(encoding)
-                    except UnicodeDecodeError as error:
-                        shown = raw[max(error.start - 10, 0) : error.end + 10]
-                        problem = f"byte {error.start} is not valid {self.encoding} ({shown!r})"
+                    except UnicodeError as error:
+                        start, end = getattr(error, "start", 0), getattr(error, "end", 10)  # not every codec knows them
+                        shown = raw[max(start - 10, 0) : end + 10]
+                        problem = f"byte {start} is not valid {self.encoding} ({shown!r})"
                         self.report(number, problem, "name the encoding (latin-1?)")
                         continue
                     yield number, text
-        except UNPACKING_ERRORS as error:
+        except (*UNPACKING_ERRORS, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the disk; that of bz2 has no number
+                raise
             raise self.stop(
                 f"the packed file is damaged or cut short ({error or type(error).__name__}); copy it anew"
             ) from None
@@ -166,7 +170,8 @@ class Source:
         if self._is_wide:
             with io.TextIOWrapper(file, encoding=self.encoding, newline="\n") as text:
                 try:
-                    for line in text:
+                    while line := text.readline(LONGEST_LINE + 1):
+                        self._check_length(len(line))
                         yield line.encode("utf-8", "surrogatepass")
                 except UnicodeError:
                     raise self.stop(f"the text is not {self.encoding}; name its encoding") from None
@@ -174,9 +179,32 @@ class Source:
         with io.BufferedReader(file, BLOCK) as buffered:  # type: ignore[type-var]
             start = buffered.peek(BLOCK)
             if b"\r" in start and b"\n" not in start:
-                yield from _carriage_returns(buffered)
-            else:
-                yield from buffered
+                yield from self._carriage_returns(buffered)
+                return
+            while raw := buffered.readline(LONGEST_LINE + 1):
+                self._check_length(len(raw))
+                yield raw
+
+    def _carriage_returns(self, file: IO[bytes]) -> Iterator[bytes]:
+        """Give the lines of a file that ends them as old Macs did."""
+        rest = bytearray()
+        while block := file.read(BLOCK):
+            *lines, last = block.split(b"\r")
+            for line in lines:
+                yield bytes(rest) + line + b"\n"
+                rest.clear()
+            rest += last
+            self._check_length(len(rest))
+        if rest:
+            yield bytes(rest)
+
+    def _check_length(self, length: int) -> None:
+        """Refuse a line before all of it is in memory."""
+        if length > LONGEST_LINE:
+            raise self.stop(
+                f"it has a line of more than {LONGEST_LINE >> 20} MiB, expected shorter ones; this may be no text "
+                "file, or one of another format. Name the format, or break the line into several"
+            )
 
     @property
     def _is_wide(self) -> bool:
@@ -189,17 +217,6 @@ class Source:
             if raw.startswith(mark):
                 raise self.stop(f"the text is {encoding.upper()}, not {self.encoding}; give encoding={encoding!r}")
         return raw.removeprefix(codecs.BOM_UTF8)
-
-
-def _carriage_returns(file: IO[bytes]) -> Iterator[bytes]:
-    """Give the lines of a file that ends them as old Macs did."""
-    rest = b""
-    while block := file.read(BLOCK):
-        *lines, rest = (rest + block).split(b"\r")
-        for line in lines:
-            yield line + b"\n"
-    if rest:
-        yield rest
 
 
 @contextmanager
@@ -222,19 +239,15 @@ def written(path: str | os.PathLike[str] | None, *, binary: bool = False) -> Ite
         raise DataFileError(f"cannot write to {os.fspath(path)!r}: it is a folder; name a file inside it")
     if not os.path.isdir(folder):
         raise DataFileError(f"cannot write to {os.fspath(path)!r}: there is no folder {folder!r}; make it first")
-    temporary = f"{target}.{secrets.token_hex(8)}.tmp"
     suffix = Path(target).suffix.lower()
     try:
-        if binary:
-            yield temporary
-        else:
-            with PACKED.get(suffix, open)(temporary, "wt", encoding="utf-8", newline="") as file:
-                yield file
-        os.replace(temporary, target)
+        with replacing(target) as temporary:
+            if binary:
+                yield temporary
+            else:
+                with PACKED.get(suffix, open)(temporary, "wt", encoding="utf-8", newline="") as file:
+                    yield file
     except PermissionError:
         raise DataFileError(
             f"cannot write to {os.fspath(path)!r}: this user may not write there; choose another folder"
         ) from None
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)

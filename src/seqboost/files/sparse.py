@@ -10,6 +10,7 @@ Indices are indicators, called ``f26`` and so on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ __all__ = ["answer_sparse", "read_sparse_file", "write_sparse"]
 def read_sparse_file(sources: Sequence[Source], reading: Reading, labels: str) -> SequenceData:
     """Read sparse files; see :func:`seqboost.files.read_sequences`."""
     rows = SparseRows()
-    n_before = 0
+    n_sequences = 0
     for source in sources:
         header: list[int] | None = None
         last = (0, 0)
@@ -36,9 +37,9 @@ def read_sparse_file(sources: Sequence[Source], reading: Reading, labels: str) -
             try:
                 values = [int(field) for field in fields]
             except ValueError:
-                strange = next(field for field in fields if not field.lstrip("-").isdecimal())
                 if header is None:
                     raise _no_header(source, line) from None
+                strange = next(field for field in fields if not re.fullmatch(r"-?[0-9]{1,999}", field))
                 source.report(number, f"expected whole numbers, got {strange[:40]!r}")
                 continue
             if header is None:
@@ -50,12 +51,12 @@ def read_sparse_file(sources: Sequence[Source], reading: Reading, labels: str) -
             if problem:
                 source.report(number, problem)
                 continue
+            n_sequences += values[0] != last[0]
             last = (values[0], values[1])
-            rows.add({f"f{index}": 1.0 for index in values[3:-1]}, str(values[-1]), n_before + values[0])
+            rows.add({f"f{index}": 1.0 for index in values[3:-1]}, str(values[-1]), n_sequences)
         if header is not None and last[0] < header[0]:
             what = f"its header announces {header[0]} sequences, but it ends in sequence {last[0]}; it was cut short"
             raise source.stop(f"{what}: copy it anew, or correct the header")
-        n_before += header[0] + 1 if header else 0
     return rows.finish(sources, reading, has_labels=True)
 
 

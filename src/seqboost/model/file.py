@@ -22,7 +22,6 @@ import json
 import math
 import os
 import re
-import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost._replacing import replacing
 from seqboost.exceptions import ModelFileError
 
 __all__ = ["FORMAT_NAME", "FORMAT_VERSION", "read_model", "write_model"]
@@ -81,18 +81,10 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, Any], arrays:
     if os.path.isdir(target):
         raise ModelFileError(f"cannot write a model to {os.fspath(path)!r}: it is a folder; name a file inside it")
     content = _sealed(_packed(header, arrays))
-    temporary = f"{target}.{secrets.token_hex(8)}.tmp"
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
+    with replacing(target) as temporary, open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     _sync_folder(os.path.dirname(target))
 
 

@@ -54,7 +54,7 @@ class LabelStripDisplay:
         self.predicted = list(predicted)
         self.truth = None if truth is None else list(truth)
         self.proba: NDArray[np.float64] | None = None if proba is None else np.asarray(proba, dtype=np.float64)
-        known = [] if classes is None else np.asarray(classes).tolist()
+        known = [] if classes is None else classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
         others = dict.fromkeys(x for x in [*(self.truth or []), *self.predicted] if x is not None and x == x)
         known += [label for label in (sorted(others, key=str) if classes is None else others) if label not in known]
         self.classes_: tuple[Any, ...] = tuple(known)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import seqboost
+from seqboost._replacing import replacing
 from seqboost.datasets import cache_folder
 from seqboost.reproduction.experiment import Cell, Experiment, Outcome
 
@@ -53,13 +53,12 @@ class Store:
         """Keep an outcome: the whole of it or, if interrupted, nothing."""
         path = self.path(experiment, cell, quick)
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(f".{os.getpid()}.new")
         document = {
             "cell": dict(cell), "seconds": kept.seconds, "outcome": asdict(kept.outcome),
             "made by": _maker(experiment, quick),
         }  # fmt: skip
-        fresh.write_text(json.dumps(document, indent=1), encoding="utf-8")
-        fresh.replace(path)
+        with replacing(str(path)) as temporary:
+            Path(temporary).write_text(json.dumps(document, indent=1), encoding="utf-8")
 
     def complete(self, experiment: Experiment, quick: bool) -> list[Outcome] | None:
         """Return the outcomes of all cells; None if one is wanting."""

@@ -202,7 +202,8 @@ def _class_array(labels: list[Any]) -> NDArray[Any]:
             if bool not in kinds and any(isinstance(label, (bool, np.bool_)) for label in labels):
                 break
             array = np.array(labels)
-            return array if array.dtype.kind in "biufU" and array.tolist() == labels else object_array(labels)
+            fits = array.dtype.kind in ("iu" if float not in kinds and int in kinds else "biufU")  # no float for 2**63
+            return array if fits and array.tolist() == labels else object_array(labels)
     return object_array(labels)
 
 

@@ -78,8 +78,24 @@ def flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
         labels = _by_row(y, batch)
     if isinstance(labels, np.ndarray):
         return labels
-    tidy: list[Any] = tidied(labels)[0]
-    return tidy
+    return _tidied_labels(labels)
+
+
+def _tidied_labels(labels: Any) -> list[Any]:
+    """Return labels with None for what is unobserved, and Python's scalars for NumPy's.
+
+    NumPy's compare with tuples element by element, so that such labels could be neither sorted nor counted.
+    """
+    tidy, types = tidied(labels)
+    if any(issubclass(kind, (tuple, np.generic)) for kind in types):
+        return list(map(_python_label, tidy))
+    return list(tidy)
+
+
+def _python_label(label: Any) -> Any:
+    if type(label) is tuple:
+        return tuple(map(_python_label, label))
+    return label.item() if isinstance(label, (np.bool_, np.integer, np.floating, np.str_)) else label
 
 
 def _members(y: Any, name: str) -> Any:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.estimators.family.matrices import indicator_matrix
-from seqboost.exceptions import ParameterError
+from seqboost.exceptions import MissingExtraError, ParameterError
 from seqboost.features import LinearColumns, LinearRows, LinearWeights
 
 __all__ = ["attributes", "read_weights", "train"]
@@ -53,7 +53,7 @@ def train(
     try:
         import pycrfsuite
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "LinearCRF trains with python-crfsuite, which is not installed; pip install 'seqboost[crfsuite]'"
         ) from error
     trainer = pycrfsuite.Trainer(algorithm=algorithm, verbose=False)

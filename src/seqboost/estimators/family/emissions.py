@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import ModelFileError
+from seqboost.exceptions import InputError, ModelFileError
 from seqboost.features import FeatureBinner, category_lookup
 from seqboost.sequences import SequenceBatch
 
@@ -26,6 +26,7 @@ __all__ = ["Emissions"]
 
 VARIANCE_SHARE = 1e-9  # as GaussianNB's var_smoothing
 LEAST_VARIANCE = 1e-12  # of columns that never change
+LARGEST = 1e140  # its square, over the least variance and times any number of rows, is still a float
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,7 @@ class Emissions:
         smoothing : float
             a, above 0.
         """
+        _check_magnitude(batch)
         binner = FeatureBinner.fit(batch)
         seen = labels >= 0
         of_label = np.zeros((len(labels), n_labels))
@@ -96,6 +98,7 @@ class Emissions:
 
     def scores(self, batch: SequenceBatch) -> NDArray[np.float64]:
         """Return log P(x_t | k), (n_rows, K)."""
+        _check_magnitude(batch)
         total = np.zeros((batch.n_rows, self.mean.shape[1]))
         for j, (known, table) in enumerate(zip(self.binner._category_codes, self.category_scores, strict=True)):
             codes = _codes(batch, j, known)
@@ -127,6 +130,19 @@ class Emissions:
         if [table.shape for table in tables] != shapes or found.mean.shape != found.variance.shape:
             raise ModelFileError("the emissions of this model do not fit its labels and categories; save it again")
         return found
+
+
+def _check_magnitude(batch: SequenceBatch) -> None:
+    """Refuse numbers whose squares are no floats."""
+    large = np.abs(batch.numeric) > np.float64(LARGEST)  # not NaN
+    if large.any():
+        row, j = np.unravel_index(int(np.argmax(large)), large.shape)
+        name = [column.name for column in batch.schema.columns if column.kind == "numeric"][j]
+        raise InputError(
+            f"column {name!r} holds {batch.numeric[row, j]:.3g} at {batch.where(int(row))}, expected a number between "
+            f"-{LARGEST:g} and {LARGEST:g}, since normal distributions square it; divide the column by a constant, "
+            f"take logarithms, or pass NaN (missing)"
+        )
 
 
 def _codes(batch: SequenceBatch, j: int, known: dict[Any, int]) -> NDArray[np.int32]:

@@ -31,6 +31,8 @@ from seqboost.sequences import SequenceBatch
 
 __all__ = ["HMM", "transition_scores"]
 
+LEAST_SCORE = -1e30  # sums of it are floats of single precision; its exponential has long been 0
+
 
 def transition_scores(
     labels: NDArray[np.int32],
@@ -171,6 +173,7 @@ class HMM(SequenceLabeler):
         scores = self._emissions.scores(batch)
         # What all labels have in common cancels; without it, differences keep their digits in single precision.
         scores -= scores.max(axis=1, keepdims=True)
+        np.maximum(scores, LEAST_SCORE, out=scores)
         by_label = np.ascontiguousarray(scores.T[:, :, None], dtype=np.float32)
         return Potentials(by_label, self.transition_scores_, batch.offsets, self._order)
 
