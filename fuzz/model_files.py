@@ -29,7 +29,7 @@ from seqboost.exceptions import ModelFileError, SeqboostError
 from seqboost.model import file as model_file
 from seqboost.model import read_model
 
-__all__ = ["forge", "prepare", "run", "trained_models"]
+__all__ = ["forge", "kinds", "prepare", "run", "trained_model"]
 
 Header = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -112,18 +112,25 @@ def _words(n: int = 14, seed: int = 3) -> tuple[list[str], list[str]]:
     return X, ["".join("v" if c in "ae" else "c" for c in word) for word in X]
 
 
+def _later(n: int = 60, seed: int = 4) -> tuple[list[str], list[Any]]:
+    """Return strings whose labels depend on letters that come later."""
+    rng = np.random.default_rng(seed)
+    X = ["".join(rng.choice(list("abx"), 12, p=[0.5, 0.4, 0.1])) for _ in range(n)]
+    return X, [[c == "a" and "x" in word[t + 1 : t + 6] for t, c in enumerate(word)] for word in X]
+
+
 def _tree(**parameters: Any) -> TreeCRF:
     common = {"max_iter": 3, "min_samples_leaf": 1, "max_leaf_nodes": 5, "early_stopping": False, "random_state": 0}
     return TreeCRF(**{**common, "window": 1, "n_jobs": 1, **parameters})
 
 
-def _kinds() -> dict[str, tuple[Callable[[], tuple[Any, Any]], Any]]:
+def kinds() -> dict[str, tuple[Callable[[], tuple[Any, Any]], Any]]:
     """Return every kind of model file: its data and a labeller to train on them."""
     small = {"max_iter": 3, "min_samples_leaf": 1, "max_leaf_nodes": 5, "random_state": 0, "n_jobs": 1}
     tuples = [("a", 1), ("b", 2), ("c", 3)]
     joint, factored = {"potentials": "joint", "init": "labels"}, {"potentials": "factored", "init": "labels"}
     voted = VotedPerceptron(method="voted", n_voters=3, max_iter=3, random_state=0, n_jobs=1)
-    kinds: dict[str, tuple[Callable[[], tuple[Any, Any]], Any]] = {
+    found: dict[str, tuple[Callable[[], tuple[Any, Any]], Any]] = {
         "joint per label": (_numbers, _tree(**joint, trees="per_label")),
         "joint shared": (_numbers, _tree(**joint, trees="shared")),
         "joint order 2": (_numbers, _tree(**joint, order=2, trees="per_label", decoding="viterbi")),
@@ -152,8 +159,8 @@ def _kinds() -> dict[str, tuple[Callable[[], tuple[Any, Any]], Any]]:
         "early stopping": (lambda: _numbers(3, 40), _tree(early_stopping=True, potentials="factored", init="labels")),
         "MEMM": (_numbers, MEMM(**small, window=1, early_stopping=False)),
         "MEMM factored": (_records, MEMM(**small, potentials="factored", order=2, early_stopping=False)),
-        "FutureFeatureMEMM": (lambda: _words(40), FutureFeatureMEMM(**small, bag_size=3)),
-        "FutureFeatureMEMM order 0": (lambda: _numbers(2, 40), FutureFeatureMEMM(**small, order=0)),
+        "FutureFeatureMEMM": (_later, FutureFeatureMEMM(**{**small, "max_iter": 20}, bag_size=5)),
+        "FutureFeatureMEMM order 0": (lambda: _later(120), FutureFeatureMEMM(order=0, random_state=0, n_jobs=1)),
         "HMM": (_numbers, HMM(n_jobs=1)),
         "HMM records": (_records, HMM(order=2, n_jobs=1, decoding="viterbi")),
         "HMM sparse": (_matrices, HMM(order=0, n_jobs=1)),
@@ -166,29 +173,28 @@ def _kinds() -> dict[str, tuple[Callable[[], tuple[Any, Any]], Any]]:
         "coded trees": (_numbers, OutputCoding(_tree(max_iter=1), n_bits=3, random_state=0, n_jobs=1)),
     }
     if find_spec("pycrfsuite") is not None:
-        kinds["LinearCRF"] = (_records, LinearCRF(max_iter=5, window=1, n_jobs=1))
-    return kinds
-
-
-def trained_models(folder: Path) -> dict[str, tuple[Path, Any, Any]]:
-    """Train a small model of every kind, once for all workers; return file, X and y of each."""
-    folder.mkdir(parents=True, exist_ok=True)
-    found = {}
-    for name, (data, model) in _kinds().items():
-        path = folder / f"{name.replace(' ', '_')}.seqboost"
-        X, y = data()
-        if not path.exists():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model.fit(X, y).save(path)  # replaced in one step: another worker may be at it too
-        found[name] = (path, X[:4], y[:4])
+        found["LinearCRF"] = (_records, LinearCRF(max_iter=5, window=1, n_jobs=1))
     return found
+
+
+def trained_model(name: str, folder: Path) -> tuple[Path, Any, Any]:
+    """Return the file of a small model, which is trained unless it is there, and sequences with their labels."""
+    data, model = kinds()[name]
+    X, y = data()
+    path = folder / f"{name.replace(' ', '_')}.seqboost"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y).save(path)  # in one step: another worker may be at it too
+    return path, X[:4], y[:4]
 
 
 def prepare(folder: Path) -> State:
     """Train the models, or take those that another worker has trained."""
     samples = []
-    for name, (path, X, y) in trained_models(folder.parent / "trained_models").items():
+    for name in kinds():
+        path, X, y = trained_model(name, folder.parent / "trained_models")
         header, arrays = read_model(path)
         samples.append(Sample(name, json.dumps(header), arrays, X, y))
     fast = Path("/dev/shm")
@@ -220,7 +226,7 @@ def _strange(rng: np.random.Generator) -> Any:
         lambda: [NUMBERS[rng.integers(len(NUMBERS))] for _ in range(3)],
         lambda: [[], [None], {"a": []}],
         lambda: {str(rng.choice(["array", "tuple", "dict", "labeler", "x"])): _strange(rng)},
-        lambda: _nested(int(rng.choice([3, 60, 900]))),
+        lambda: _nested(int(rng.choice([3, 90, 200]))),
     ]
     return values[rng.integers(len(values))]()
 

@@ -101,7 +101,9 @@ class LinearWeights:
         if not np.isfinite(value).all():
             raise _damaged("a weight is not finite")
         largest = np.zeros(self.columns.n_features, dtype=np.float32)
-        np.maximum.at(largest, np.repeat(np.arange(self.columns.n_features), np.diff(self.start)), np.abs(value))
+        weighted = np.diff(self.start) > 0
+        if weighted.any():
+            largest[weighted] = np.maximum.reduceat(np.abs(value), self.start[:-1][weighted])
         self.columns.check_weights(largest)
         return replace(self, value=value)
 

@@ -77,7 +77,7 @@ class Reading:
         ModelFileError
             If a value is of another type than it should be.
         """
-        known = {f.name: f.default for f in fields(cls)}
+        known: dict[str, Any] = {f.name: f.default for f in fields(cls)}
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
         for name, value in plain.items():
             kinds = (str, type(None)) if known[name] is None else type(known[name])

@@ -107,7 +107,7 @@ class Emissions:
             known_rows = ~np.isnan(x)
             with np.errstate(over="ignore"):
                 distance = np.minimum((x[known_rows, None] - self.mean[j]) ** 2 / self.variance[j], LARGEST_DISTANCE)
-            total[known_rows] -= 0.5 * (np.log(2 * np.pi * self.variance[j]) + distance)
+            total[known_rows] -= 0.5 * (np.log(2 * np.pi) + np.log(self.variance[j]) + distance)
         if batch.sparse is not None:
             total += self.absent.sum(axis=0) + _presence(batch.sparse) @ (self.present - self.absent)
         return total

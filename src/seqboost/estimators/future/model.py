@@ -135,6 +135,7 @@ class FutureModel:
         level_binner.check_schema(schema, len(names))
         effects = stored.scores("effects", (None, n_labels))
         stored.require(len(effects) <= len(names), f"there are {len(effects)} of them, but {len(names)} columns")
+        stored.require(f"pattern{len(effects)}.shape" not in arrays, "one has no effect")
         forest = Forest.from_arrays(_part(arrays, "forest"))
         patterns = tuple(Forest.from_arrays(_part(arrays, f"pattern{i}")) for i in range(len(effects)))
         fitted = {name: stored.field("fitted", dict)[name] for name in LASTING}
