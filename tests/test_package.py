@@ -30,7 +30,7 @@ INNER = {
     "inspection": {"sequences", "features", "chain", "trees", "model", "estimators"},
 }
 OUTER = {"evaluation", "datasets", "plotting", "reporting", "reproduction", "distributed", "cli"}
-FREE = {"exceptions", "_jit", "_replacing"}
+FREE = {"exceptions", "_jit", "_replacing", "_stored"}
 OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "pycrfsuite", "dask", "ray", "statsmodels")
 HEAVY = (*OPTIONAL, "typer", "rich")
 # Packages and modules whose names are public as they stand, as the outer ring may use them.

@@ -31,19 +31,23 @@ PARAMETERS = [
 ]
 
 
+def refusal(parameter):
+    """Return what is raised; a sequence column is looked for in the table, and here is none."""
+    return SeqboostError if parameter == "sequence" else ParameterError
+
+
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
 def test_values_that_make_no_sense_are_refused(name, parameter):
     for value in SENSELESS:
         model = getattr(seqboost, name)(**{parameter: value})
-        # a sequence column is looked for in the table, and here is none
-        with pytest.raises(SeqboostError if parameter == "sequence" else ParameterError, match=f"{parameter}|scheme|CRFsuite"):
+        with pytest.raises(refusal(parameter), match=f"{parameter}|scheme|CRFsuite"):
             model.fit(X, Y)
 
 
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
 @pytest.mark.parametrize("value", [-(10**400), -(2**63), -1e6, np.int64(-(2**40)), np.float64(-1e300)])
 def test_numbers_far_out_of_range_are_refused(name, parameter, value):
-    with pytest.raises(SeqboostError if parameter == "sequence" else ParameterError, match=f"{parameter}|scheme|CRFsuite"):
+    with pytest.raises(refusal(parameter), match=f"{parameter}|scheme|CRFsuite"):
         getattr(seqboost, name)(**{parameter: value}).fit(X, Y)
 
 

@@ -31,6 +31,8 @@ __all__ = [
     "thread_count",
 ]
 
+MAX_THREADS = 1024
+
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
@@ -142,9 +144,10 @@ def is_cached(kernel: Any) -> bool | None:
 
 @cache
 def _room_stamp(room: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time and size of every module of a room, and of this one."""
+    """Return name, time and size of every module of a room, and of this one, and whether kernels check bounds."""
     files = [Path(__file__), *sorted(room.glob("*.py"))]
-    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+    modules = [(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    return ("NUMBA_BOUNDSCHECK", int(bool(numba.config.BOUNDSCHECK)), 0), *modules
 
 
 def inlined(function: F) -> F:
@@ -186,7 +189,7 @@ def thread_count(n_jobs: int | None) -> int:
         return usable
     if n_jobs < 0:
         return max(1, usable + 1 + n_jobs)
-    return n_jobs
+    return min(n_jobs, MAX_THREADS)
 
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}

@@ -27,6 +27,7 @@ from seqboost.features import LinearWeights
 __all__ = ["FOLDS", "LinearFit", "cross_scores", "digest"]
 
 FOLDS = 4
+MAX_STEPS = 100_000  # of a stored plan, for each penalty
 
 
 class LinearFit(NamedTuple):
@@ -41,9 +42,12 @@ class LinearFit(NamedTuple):
 
     @classmethod
     def from_json(cls, stored: list[Any]) -> LinearFit:
-        """Turn what :meth:`to_json` gave back."""
+        """Turn what :meth:`to_json` gave back; ValueError if it makes no sense."""
         plan, checksum = stored
-        return cls(tuple((float(penalty), int(n_steps)) for penalty, n_steps in plan), int(checksum))
+        steps = tuple((float(penalty), int(n_steps)) for penalty, n_steps in plan)
+        if not all(penalty >= 0 and 0 <= n_steps <= MAX_STEPS for penalty, n_steps in steps):
+            raise ValueError("the way to the linear start is not a possible one")
+        return cls(steps, int(checksum))
 
 
 def cross_scores(task: LinearTask, weights: LinearWeights, plan: Plan, seed: int) -> NDArray[np.float32]:

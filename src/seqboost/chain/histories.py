@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost._stored import MAX_CELLS
 from seqboost.exceptions import ParameterError
 
 __all__ = ["Graph", "SeenContexts"]
@@ -241,6 +242,8 @@ class SeenContexts:
             if arrays[name].dtype != dtype or arrays[name].ndim != (2 if name == "allowed" else 1):
                 raise _unfit(f"{name} is of type {arrays[name].dtype} and {arrays[name].ndim} dimensions")
         contexts = cls(n_labels, order, **{name: arrays[name] for name in (*dtypes, "allowed")})
+        if contexts.n_states * n_labels > MAX_CELLS:
+            raise _unfit(f"{contexts.n_states} states of {n_labels} labels are more than a file may hold")
         _ = contexts.graph  # checks everything
         return contexts
 
@@ -300,7 +303,8 @@ def _levels(
     """Return where states of each length begin, without and with ⊥."""
     n_states = len(prefix)
     fits = order >= 1 and n_labels >= 1 and n_states >= n_labels + 2 and len(newest) == n_states
-    if not fits or not np.array_equal(newest[1 : n_labels + 1], np.arange(n_labels)) or prefix[: n_labels + 1].any():
+    singles = np.append(0, np.arange(n_labels))
+    if not fits or not np.array_equal(newest[: n_labels + 1], singles) or prefix[: n_labels + 1].any():
         raise _unfit("the states of single labels are not there")
     if (prefix[1:] < 0).any() or (prefix[1:] >= np.arange(1, n_states)).any() or (newest < 0).any():
         raise _unfit("a history does not come after its beginning")

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from seqboost._stored import MAX_BYTES, Stored
+from seqboost.estimators.parameters import check_parameters
 from seqboost.estimators.transitions import followers
 from seqboost.exceptions import InputError, InputTypeError, ModelFileError
 from seqboost.model import read_model, write_model
@@ -78,23 +80,23 @@ def load_estimator(cls: type[E] | None, path: str | os.PathLike[str]) -> E:
     document, arrays = read_model(path)
     name = document.get("estimator")
     if cls is None:
-        if name not in KINDS:
+        if not isinstance(name, str) or name not in KINDS:
             raise ModelFileError(
-                f"{os.fspath(path)} holds a model of kind {name!r}, which this seqboost does not know (it knows "
+                f"{os.fspath(path)} holds a model of kind {name!r:.60}, which this seqboost does not know (it knows "
                 f"{', '.join(sorted(KINDS))}); upgrade seqboost to read it"
             )
     elif name != cls.__name__:
         raise ModelFileError(
-            f"{os.fspath(path)} holds a model of kind {name!r}, not {cls.__name__}; "
+            f"{os.fspath(path)} holds a model of kind {name!r:.60}, not {cls.__name__}; "
             f"read it with the class that wrote it"
         )
     try:
         estimator: E = from_document(cls or KINDS[name], document, arrays)
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-        if isinstance(error, ModelFileError):
-            raise
+    except (ModelFileError, MemoryError):
+        raise
+    except Exception as error:  # a forged header can make constructors and conversions raise nearly anything
         raise ModelFileError(
-            f"{os.fspath(path)} does not hold a complete model ({type(error).__name__}: {error}); save it again"
+            f"{os.fspath(path)} does not hold a complete model ({type(error).__name__}: {error!s:.200}); save it again"
         ) from error
     return estimator
 
@@ -102,11 +104,10 @@ def load_estimator(cls: type[E] | None, path: str | os.PathLike[str]) -> E:
 def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
     """Rebuild what :func:`to_document` gave."""
     estimator: Any = cls(**_completed(document["parameters"], cls.__name__))
-    dtype = document["classes_dtype"]
-    labels = [tuple(label) if isinstance(label, list) else label for label in document["classes"]]
-    estimator.classes_ = (
-        LabelCoder.from_classes(labels).classes_ if dtype == "object" else np.array(labels, dtype=dtype)
-    )
+    check_parameters(cls.__name__, vars(estimator), estimator._prediction_rules)
+    if not isinstance(estimator.sequence, (str, int, type(None))):
+        raise ModelFileError(f"the sequence column of the model file, {estimator.sequence!r:.60}, is no name")
+    estimator.classes_ = _revived_classes(document)
     estimator._schema = BatchSchema.from_json(document["schema"])
     estimator._set_feature_names(estimator._schema)
     if isinstance(document.get("reading"), dict):
@@ -174,11 +175,45 @@ def revived(value: Any) -> Any:
             name, parameters = content
             return KINDS[name](**{key: revived(v) for key, v in parameters.items()})
         if kind == "array":
+            _check_room(content)
             return np.array(content)
         if kind == "tuple":
             return tuple(revived(v) for v in content)
         return {revived(k): revived(v) for k, v in content}
     return value
+
+
+def _revived_classes(document: dict[str, Any]) -> NDArray[Any]:
+    """Return the labels of a file: distinct, and of the type that the file names."""
+    stored = Stored("labels", {}, document)
+    labels = [tuple(label) if isinstance(label, list) else label for label in document["classes"]]
+    parts = [part for label in labels for part in (label if isinstance(label, tuple) else (label,))]
+    stored.require(all(isinstance(part, (str, int, float)) for part in parts), "one is no string, number or boolean")
+    stored.require(len(set(labels)) == len(labels) >= 2, "they are not two or more different ones")
+    dtype = stored.field("classes_dtype", str)
+    _check_room(labels)
+    if dtype == "object":
+        return LabelCoder.from_classes(labels).classes_
+    of_type = np.dtype(dtype)
+    small = of_type.kind in "biufU" and of_type.itemsize * len(labels) <= MAX_BYTES
+    stored.require(small, f"their type {dtype!r:.20} is none of numbers, booleans or short strings")
+    classes = np.array(labels, dtype=of_type)
+    stored.require(classes.tolist() == labels, f"they are not of the type {dtype!r:.20}")
+    return classes
+
+
+def _check_room(content: Any) -> None:
+    """Refuse lists of strings that would take far more memory as an array, where all are as long as the longest."""
+    longest = n_values = 0
+    parts = [content]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, (list, tuple)):
+            parts += part
+        else:
+            longest, n_values = max(longest, len(part) if isinstance(part, str) else 0), n_values + 1
+    if 4 * longest * n_values > MAX_BYTES:
+        raise ModelFileError(f"the model file holds an array of {n_values} strings of up to {longest} characters")
 
 
 def _plain_classes(classes: NDArray[Any]) -> list[Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from seqboost._stored import Stored
 from seqboost.boosting import Callback, History, LinearFit, Stopping
 from seqboost.boosting.callbacks import evaluations, only_reads, retell
 from seqboost.chain import Potentials, SeenPotentials
@@ -597,6 +598,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         trained = self._trained
         arrays, header = trained.model.to_arrays()
+        if self._class_weights is not None:
+            arrays["class_weights"] = self._class_weights
         return arrays, {
             "lasting": {name: plain(value) for name, value in self._lasting.items()},
             "model": header,
@@ -605,24 +608,27 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             "refitted": trained.refitted,
             "linear_fit": None if trained.linear_fit is None else trained.linear_fit.to_json(),
             "seed": self._seed,
-            "class_weights": None if self._class_weights is None else self._class_weights.tolist(),
         }
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
-        self._seed = int(header["seed"])
-        weights = header.get("class_weights")  # models of earlier versions have none
-        self._class_weights = None if weights is None else np.array(weights, dtype=np.float64)
-        stored = {name: revived(value) for name, value in header["lasting"].items()}
+        stored = Stored("parts", arrays, header)
+        self._seed = stored.integer("seed", 0, 2**32 - 1)
+        lasting = {name: revived(value) for name, value in stored.field("lasting", dict).items()}
+        self._class_weights = None
+        if "class_weights" in arrays:
+            self._class_weights = stored.array("class_weights", np.float64, (len(self.classes_),), low=1e-300, high=1.0)
         older = {**EARLIER, "l2_regularization": self.l2_regularization}
-        self._lasting = stored | {name: value for name, value in older.items() if name not in stored}
-        model = FrozenModel.from_arrays(arrays, header["model"])
+        self._lasting = lasting | {name: value for name, value in older.items() if name not in lasting}
+        model = FrozenModel.from_arrays(arrays, stored.field("model", dict))
+        model.binner.check_schema(self._schema)
         past = {name: without_null(values) for name, values in header["history"].items()}
         history = History(np.ones(1, dtype=bool), np.ones(1), **past)
         if len(self.classes_) != model.forest.n_labels:
             raise ValueError(f"{len(self.classes_)} labels have names, but {model.forest.n_labels} have trees")
         refitted = bool(header.get("refitted", False))
         linear_fit = LinearFit.from_json(header["linear_fit"]) if header.get("linear_fit") else None
-        self._set_trained(Trained(model, history, int(header["best_iteration"]), linear_fit, refitted))
+        best_iteration = stored.integer("best_iteration", 0, 2**31 - 1)
+        self._set_trained(Trained(model, history, best_iteration, linear_fit, refitted))
 
     @property
     def transition_scores_(self) -> NDArray[np.float64]:

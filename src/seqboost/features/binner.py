@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
+from seqboost._stored import MAX_CELLS, Stored, part_of
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
 from seqboost.features.binning import (
     MAX_NUMERIC_BINS,
@@ -20,6 +21,7 @@ from seqboost.features.binning import (
     first_rounded_to,
     last_rounded_to,
     not_in_single,
+    rise_within,
     single_of,
     threshold_table,
 )
@@ -46,8 +48,8 @@ from seqboost.features.layout import (
 )
 from seqboost.features.rows import BinnedRows, n_padded_rows, pad_rows
 from seqboost.features.slots import RowSlots, padded_slots, starts_of
-from seqboost.features.windows import SPARSE_KEY, Offsets, parse_window
-from seqboost.sequences import SequenceBatch
+from seqboost.features.windows import MAX_OFFSET, SPARSE_KEY, Offsets, parse_window
+from seqboost.sequences import BatchSchema, SequenceBatch
 
 __all__ = ["FeatureBinner"]
 
@@ -404,55 +406,60 @@ class FeatureBinner:
         ModelFileError
             If something is lacking, or the parts do not fit together.
         """
+        stored = Stored("features", {**_additions(arrays), **arrays}, header)
         if header.get("format") != FORMAT:
             raise ModelFileError(
                 f"The model file's features have format {header.get('format')!r}; this version of seqboost reads "
                 f"format {FORMAT}. Load it with a newer version."
             )
-        try:
-            window_offsets, window_start = arrays["window_offsets"], arrays["window_start"]
-            # Files of earlier versions know no stored zeros.
-            arrays = {"indicators_has_zero": np.zeros_like(arrays["indicators_has_missing"]), **arrays}
-            binner = cls(
-                column_names=tuple(header["column_names"]),
-                column_kinds=arrays["column_kinds"],
-                thresholds=arrays["thresholds"],
-                threshold_start=arrays["threshold_start"],
-                categories=tuple(categories_from_json(values) for values in header["categories"]),
-                indicators=IndicatorCoder(
-                    **{name: arrays[f"indicators_{name}"] for name in IndicatorCoder.__dataclass_fields__}
-                ),
-                indicator_names=tuple(header["indicator_names"]),
-                windows=tuple(np.split(window_offsets, window_start[1:-1])),
-                # Files of versions 1 and 2 have none.
-                policies=arrays.get("policies", np.zeros(len(header["column_names"]) + 1, dtype=np.uint8)),
-                filler=_filler(arrays, header),
-                between=header.get("between") is True,
-            )
-        except KeyError as error:
-            raise ModelFileError(f"The model file's features lack {error.args[0]!r}; the file is damaged.") from error
-        binner._check_parts()
+        kinds = stored.array("column_kinds", np.uint8, (None,), low=NUMERIC, high=CATEGORICAL)
+        n_columns, n_numeric = kinds.size, int(np.count_nonzero(kinds == NUMERIC))
+        thresholds = stored.array("thresholds", np.float64, (None,))
+        threshold_start = stored.starts("threshold_start", n_numeric, thresholds.size)
+        few = np.diff(threshold_start).max(initial=0) < MAX_NUMERIC_BINS
+        stored.require(few, f"a column has more than {MAX_NUMERIC_BINS} bins")
+        stored.require(rise_within(thresholds, threshold_start), "thresholds of a column do not rise")
+        offsets = stored.array("window_offsets", np.int32, (None,), low=-MAX_OFFSET, high=MAX_OFFSET)
+        window_start = stored.starts("window_start", n_columns + 1, offsets.size)
+        windows = np.split(offsets, window_start[1:-1])
+        stored.require(all(w.size and (np.diff(w) > 0).all() for w in windows), "a window is empty or does not rise")
+        binner = cls(
+            column_names=stored.texts("column_names"),
+            column_kinds=kinds,
+            thresholds=thresholds,
+            threshold_start=threshold_start,
+            categories=tuple(categories_from_json(values) for values in stored.field("categories", list)),
+            indicators=IndicatorCoder.from_arrays(stored),
+            indicator_names=stored.texts("indicator_names"),
+            windows=tuple(windows),
+            policies=stored.array("policies", np.uint8, (n_columns + 1,), low=min(POLICIES), high=max(POLICIES)),
+            filler=_filler(arrays, header),
+            between=header.get("between") is True,
+        )
+        fits = (
+            len(binner.column_names) == n_columns
+            and len(binner.categories) == n_columns - n_numeric
+            and len(binner.indicator_names) == binner.indicators.n_features
+            and (binner.filler is None or binner._fits(binner.filler))
+        )
+        stored.require(fits, "columns, their names and their categories differ in number")
+        margin, n_offsets = int(np.abs(offsets).max()), int(np.unique(offsets).size)
+        n_slots = sum(len(values) + 2 for values in binner.categories) + int(binner.indicators.n_slots.sum())
+        small = margin * n_columns <= MAX_CELLS and n_offsets * n_slots <= MAX_CELLS
+        stored.require(small, f"windows of {n_offsets} offsets, up to {margin}, are too large for so many columns")
         return binner
 
-    def _check_parts(self) -> None:
-        n_categorical = int(np.count_nonzero(self.column_kinds == CATEGORICAL))
-        n_columns = self.column_kinds.size
-        fits = (
-            len(self.column_names) == n_columns
-            and len(self.categories) == n_categorical
-            and self.threshold_start.size == n_columns - n_categorical + 1
-            and self.threshold_start[-1] == self.thresholds.size
-            and len(self.windows) == n_columns + 1
-            and len(self.indicator_names) == self.indicators.n_features
-            and self.indicators.threshold_start[-1] == self.indicators.thresholds.size
-            and self.indicators.has_zero.shape == self.indicators.n_positive.shape
-            and self.policies.dtype == np.uint8
-            and self.policies.shape == (n_columns + 1,)
-            and bool(np.isin(self.policies, POLICIES).all())
-            and (self.filler is None or self._fits(self.filler))
-        )
-        if not fits:
-            raise ModelFileError("The model file's feature arrays do not fit together; the file is damaged.")
+    def check_schema(self, schema: BatchSchema, added: int = 0) -> None:
+        """Refuse a model file whose features are not those of its columns, and of ``added`` numeric ones after them."""
+        kinds = [CATEGORICAL if column.kind == "categorical" else NUMERIC for column in schema.columns]
+        n_flags = n_sparse_flags = 0
+        if self.filler is not None:
+            n_flags, n_sparse_flags = len(self.filler.flagged), len(self.filler.sparse_flagged)
+        same = np.array_equal(self.column_kinds, kinds + [NUMERIC] * (added + n_flags))
+        if not same or self.indicators.feature_of.size != len(schema.sparse_names) + n_sparse_flags:
+            raise ModelFileError(
+                "the columns and the features of this model file do not fit together; save the model again"
+            )
 
     def _fits(self, filler: Filler) -> bool:
         """Tell whether the columns that a filler gives are those that this binner takes."""
@@ -487,8 +494,16 @@ def _filler(arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> Filler |
     """Read the filler of a model file, if it has one."""
     if "filling" not in header:
         return None
-    filling = {name.removeprefix("filling_"): a for name, a in arrays.items() if name.startswith("filling_")}
-    return Filler.from_arrays(filling, header["filling"])
+    return Filler.from_arrays(part_of(arrays, "filling_"), header["filling"])
+
+
+def _additions(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return what files of earlier versions do not have: they know no stored zeros, versions 1 and 2 no policies."""
+    n_features, n_columns = (np.size(arrays.get(name, ())) for name in ("indicators_n_negative", "column_kinds"))
+    return {
+        "indicators_has_zero": np.zeros(n_features, dtype=np.uint8),
+        "policies": np.full(n_columns + 1, DIRECTION, dtype=np.uint8),
+    }
 
 
 def _policies(missing: Sequence[int] | None, n: int) -> NDArray[np.uint8]:

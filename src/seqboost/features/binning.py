@@ -28,6 +28,7 @@ __all__ = [
     "first_rounded_to",
     "last_rounded_to",
     "not_in_single",
+    "rise_within",
     "single_of",
     "threshold_table",
 ]
@@ -157,6 +158,14 @@ def _quantiles_of_sorted(ordered: NDArray[np.float64], quantiles: NDArray[np.flo
     second = np.clip(below + 1, 0, ordered.size - 1).astype(np.int64)
     averaged = 0.5 * ordered[first] + 0.5 * ordered[second]
     return np.where(position == below, averaged, ordered[second])
+
+
+def rise_within(values: NDArray[np.float64], start: NDArray[np.int64]) -> bool:
+    """Check whether numbers rise within each stretch; ``start`` says where stretches begin, and the last one ends."""
+    rises = np.append(values[1:] > values[:-1], True)
+    inner = start[1:-1]
+    rises[inner[(inner > 0) & (inner < values.size)] - 1] = True  # from the last of a stretch to the first of the next
+    return bool(rises.all())
 
 
 def threshold_table(

@@ -139,7 +139,12 @@ def _to_json(value: Any, column: str) -> Any:
 
 def categories_from_json(values: Sequence[Any]) -> tuple[Any, ...]:
     """Turn what `categories_to_json` gave back into categories."""
-    return tuple(_from_json(value) for value in values)
+    if not isinstance(values, list):
+        raise ModelFileError(f"The model file holds the categories {values!r:.60}; expected a list.")
+    categories = tuple(_from_json(value) for value in values)
+    if len(set(categories)) != len(categories):
+        raise ModelFileError("The model file holds a category twice; save the model again.")
+    return categories
 
 
 def _from_json(value: Any) -> Any:
@@ -149,4 +154,6 @@ def _from_json(value: Any) -> Any:
         return float(value["float"])
     if value == {"missing": True}:
         return NoValue.MISSING
-    raise ModelFileError(f"The model file holds the category {value!r}; expected a string, a number or a truth value.")
+    raise ModelFileError(
+        f"The model file holds the category {value!r:.60}; expected a string, a number or a truth value."
+    )

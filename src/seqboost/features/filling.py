@@ -107,9 +107,11 @@ class Filler:
         dtype = np.result_type(batch.numeric, narrowed(self.numbers)) if exact else batch.numeric.dtype
         numeric = np.empty((batch.n_rows, n_numeric + len(self.flagged)), dtype=dtype)
         numeric[:, :n_numeric] = batch.numeric
-        for j in np.flatnonzero(~np.isnan(self.numbers)).tolist():
+        with np.errstate(over="ignore"):  # training may have had larger numbers than this batch's precision holds
+            numbers = self.numbers.astype(numeric.dtype)
+        for j in np.flatnonzero(~np.isnan(numbers)).tolist():
             column = numeric[:, j]
-            column[np.isnan(column)] = self.numbers[j]
+            column[np.isnan(column)] = numbers[j]
         numeric[:, n_numeric:] = self._flags(batch)
         codes, categories = batch.categorical.copy(), list(batch.categories)
         for j, value in enumerate(self.categories):
@@ -191,6 +193,8 @@ class Filler:
         for name, dtype in ARRAYS.items():
             if name not in arrays or arrays[name].dtype != np.dtype(dtype) or arrays[name].ndim != 1:
                 raise _damaged(f"{name!r} is not there, or is not one row of {np.dtype(dtype)}")
+        if not isinstance(categories, list):
+            raise _damaged(f"its categories are {categories!r:.60}, expected a list")
         values = tuple(None if value is None else categories_from_json([value])[0] for value in categories)
         filler = cls(categories=values, **{name: arrays[name] for name in ARRAYS})
         limits = ((filler.flagged, filler.n_columns), (filler.sparse_flagged, len(filler.sparse_numbers)))

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import jit
+from seqboost._stored import Stored
 from seqboost.exceptions import InputError
-from seqboost.features.binning import find_thresholds
+from seqboost.features.binning import MAX_NUMERIC_BINS, find_thresholds, rise_within
 
 __all__ = ["IndicatorCoder"]
 
@@ -150,6 +151,27 @@ class IndicatorCoder:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All arrays by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> IndicatorCoder:
+        """Rebuild from what `to_arrays` gave; ModelFileError unless every slot is one that the arrays account for."""
+        negative = stored.array("indicators_n_negative", np.int32, (None,), low=0, high=MAX_NUMERIC_BINS)
+        n = negative.size
+        positive = stored.array("indicators_n_positive", np.int32, (n,), low=0, high=MAX_NUMERIC_BINS)
+        has_missing = stored.array("indicators_has_missing", np.uint8, (n,), low=0, high=1)
+        has_zero = stored.array("indicators_has_zero", np.uint8, (n,), low=0, high=1)
+        stored.require(np.all(negative + positive + has_missing > 0), "a sparse column has no slot")
+        feature_of = stored.array("indicators_feature_of", np.int32, (None,), low=-1)
+        in_order = np.array_equal(feature_of[feature_of >= 0], np.arange(n))
+        stored.require(in_order, "the sparse columns and their features differ in number or order")
+        thresholds = stored.array("indicators_thresholds", np.float64, (None,))
+        start = stored.starts("indicators_threshold_start", n, thresholds.size)
+        of_sides = np.maximum(np.column_stack([negative, positive]) - 1, 0)
+        fits = np.array_equal(np.diff(start), of_sides.sum(axis=1))
+        stored.require(fits, "a sparse column does not have a threshold between each two bins")
+        sides = np.append(0, np.cumsum(of_sides.reshape(-1)))
+        stored.require(rise_within(thresholds, sides), "thresholds of a sparse column do not rise")
+        return cls(feature_of, negative, positive, has_missing, has_zero, thresholds, start)
 
 
 def _extremes(

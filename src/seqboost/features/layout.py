@@ -119,13 +119,11 @@ class FeatureLayout:
     @classmethod
     def build(cls, dense: Sequence[DenseColumn], sparse: SparseColumns) -> FeatureLayout:
         """Lay out the window features of dense and sparse columns."""
-        n_dense = len(dense)
-        cells = sorted(
-            (int(offset) * n_dense + column, column, int(offset))
-            for column, described in enumerate(dense)
-            for offset in described.offsets
-        )
-        displacement, column, offset = np.array(cells, dtype=np.int64).reshape(-1, 3).T.copy()
+        column = np.repeat(np.arange(len(dense)), [len(described.offsets) for described in dense])
+        offset = np.concatenate([np.empty(0, dtype=np.int64), *(described.offsets for described in dense)])
+        displacement = offset * len(dense) + column
+        order = np.argsort(displacement)  # no two are the same
+        displacement, column, offset = displacement[order], column[order], offset[order]
         sparse_offsets, enabled = _sparse_windows(sparse)
         used = np.concatenate([offset, sparse_offsets])
         return cls(

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost._stored import LARGEST_SCORE
 from seqboost.exceptions import ModelFileError
 from seqboost.features.binner import FeatureBinner
 from seqboost.features.categories import category_lookup
@@ -30,6 +31,7 @@ from seqboost.sequences import SequenceBatch
 __all__ = ["LinearColumns", "LinearRows"]
 
 ABSENT = -1  # no such column, no such feature
+MAX_VALUE = 1e6  # of a model file: n standardised numbers lie within the square root of n
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +169,8 @@ class LinearColumns:
         for j in range(n_numeric):
             at, x = indptr[:-1] + j, numeric[:, j]
             missing = np.isnan(x)
-            standard = np.clip((x - self.mean[j]) / self.scale[j], self.low[j], self.high[j])
+            with np.errstate(over="ignore"):  # what is too large is clipped
+                standard = np.clip((x - self.mean[j]) / self.scale[j], self.low[j], self.high[j])
             column[at] = 2 * j + missing
             value[at] = np.where(missing, 1.0, standard)
         for j, codes in enumerate(known):
@@ -181,7 +184,8 @@ class LinearColumns:
             missing = np.isnan(x)
             column[at] = entries + np.where(missing, self._starts[-2], self._starts[-3])
             limit = self.sparse_limit[entries]
-            value[at] = np.where(missing, 1.0, np.clip(x / self.sparse_scale[entries], -limit, limit))
+            with np.errstate(over="ignore"):
+                value[at] = np.where(missing, 1.0, np.clip(x / self.sparse_scale[entries], -limit, limit))
         return LinearRows(indptr, column, value, np.asarray(batch.offsets, dtype=np.int64))
 
     # ------------------------------------------------------------------------------------------------ model file
@@ -212,9 +216,32 @@ class LinearColumns:
         numbers = np.concatenate([getattr(columns, name) for name, (dtype, _) in ARRAYS.items() if dtype is np.float64])
         if not np.isfinite(numbers).all() or (columns.scale <= 0).any() or (columns.sparse_scale <= 0).any():
             raise _damaged("a mean or a scale is not a possible one")
+        limits = (columns.low, columns.high, columns.sparse_limit)
+        if max(np.abs(limit).max(initial=0.0) for limit in limits) > MAX_VALUE or (columns.low > columns.high).any():
+            raise _damaged("the range of a column is not a possible one")
         if np.abs(columns.offsets.astype(np.int64)).max(initial=0) > np.abs(np.concatenate(binner.windows)).max():
             raise _damaged("it looks beyond the window")
+        if (np.diff(columns.offsets) <= 0).any() or not len(columns.offsets):
+            raise _damaged("its offsets do not rise")
+        used = np.concatenate([columns.feature_of.reshape(-1), columns.boundary])
+        if used.min(initial=ABSENT) < ABSENT:
+            raise _damaged("a feature has a negative number")
+        used = np.sort(used[used != ABSENT])
+        if len(used) != columns.n_features or not np.array_equal(used, np.arange(len(used))):
+            raise _damaged("its columns do not fit its features: one has no column, or two")
         return columns
+
+    def check_weights(self, largest: NDArray[np.floating]) -> None:
+        """Refuse weights of a model file, given by the largest of each feature, that make scores without digits."""
+        n_numeric = len(self.mean)
+        limit = np.ones(self.feature_of.shape[1])
+        limit[: 2 * n_numeric : 2] = np.maximum(np.abs(self.low), np.abs(self.high))
+        limit[self._starts[-3] : self._starts[-2]] = np.abs(self.sparse_limit)
+        of_feature = np.ones(self.n_features)
+        offset, column = np.nonzero(self.feature_of >= 0)
+        of_feature[self.feature_of[offset, column]] = limit[column]
+        if (largest.astype(np.float64) * of_feature > LARGEST_SCORE).any():
+            raise _damaged(f"a weight makes scores above {LARGEST_SCORE:g}")
 
 
 ARRAYS: dict[str, tuple[type[np.generic], int]] = {

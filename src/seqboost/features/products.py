@@ -90,13 +90,22 @@ class LinearWeights:
         rises = len(start) == columns.n_features + 1 and start[0] == 0 and bool((np.diff(start) >= 0).all())
         if not rises or start[-1] != len(label) or len(label) != len(value):
             raise _damaged("its weights do not fit its features")
-        if columns.feature_of.min(initial=0) < -1 or columns.boundary.min(initial=0) < -1:
-            raise _damaged("a feature has a negative number")
         if len(label) and (label.min() < 0 or label.max() >= n_labels):
             raise _damaged("a weight belongs to a label that does not exist")
+        if (np.diff(np.repeat(np.arange(columns.n_features), np.diff(start)) * n_labels + label) <= 0).any():
+            raise _damaged("the labels of a feature's weights do not rise")
+        return cls(columns, n_labels, start, label, value).checked(value)
+
+    def checked(self, value: NDArray[np.float32]) -> LinearWeights:
+        """Return the same features with other weights of a model file; ModelFileError if they are not possible."""
         if not np.isfinite(value).all():
             raise _damaged("a weight is not finite")
-        return cls(columns, n_labels, start, label, value)
+        largest = np.zeros(self.columns.n_features, dtype=np.float32)
+        weighted = np.diff(self.start) > 0
+        if weighted.any():
+            largest[weighted] = np.maximum.reduceat(np.abs(value), self.start[:-1][weighted])
+        self.columns.check_weights(largest)
+        return replace(self, value=value)
 
 
 def _damaged(complaint: str) -> ModelFileError:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import DataFileError, InputError
+from seqboost.exceptions import DataFileError, InputError, ModelFileError
 from seqboost.files.building import BOOLEANS, MISSING_NUMBERS, Rows
 from seqboost.files.source import BadLine, Source
 from seqboost.sequences.batch import Layout, SequenceBatch
@@ -79,9 +79,22 @@ class Reading:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Reading:
-        """Rebuild what :meth:`to_json` returned; names that are not known are passed over."""
-        known = {f.name for f in fields(cls)}
+        """Rebuild what :meth:`to_json` returned; names that are not known are passed over.
+
+        Raises
+        ------
+        ModelFileError
+            If a value is of another type than it should be.
+        """
+        known: dict[str, Any] = {f.name: f.default for f in fields(cls)}
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
+        for name, value in plain.items():
+            kinds: Any = (str, type(None)) if known[name] is None else type(known[name])
+            if not isinstance(value, kinds) or (kinds is tuple and not all(isinstance(text, str) for text in value)):
+                raise ModelFileError(
+                    f"the model file says that files are read with {name}={value!r:.60}, which is of the wrong type; "
+                    f"train the model again"
+                )
         return cls(**plain)
 
     def inputs_in(self, names: Sequence[str]) -> list[str]:

@@ -43,6 +43,7 @@ DIGEST_LENGTH = 64
 SEAL_LENGTH = len(f"{FORMAT_NAME}/0001 sha256=") + DIGEST_LENGTH
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: same model, same bytes
 MAX_RATIO = 100  # members that would shrink further are stored as they are, so that a reader can refuse bombs
+MAX_NESTING = 100  # lists and mappings of the header inside one another
 PLAIN_KINDS = "biufUS"  # kinds of dtype that hold plain values
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-/]*")
 
@@ -200,14 +201,18 @@ def _unpacked(name: str, content: bytes) -> tuple[dict[str, Any], dict[str, NDAr
             raise _damaged(name, "a part stands in it twice")
         if HEADER_MEMBER not in members:
             raise _damaged(name, f"its part {HEADER_MEMBER!r} is missing")
-        manifest = json.loads(_member_bytes(name, archive, members[HEADER_MEMBER]))
+        if sum(info.file_size for info in members.values()) > MAX_RATIO * len(content):
+            raise _damaged(name, "it declares more than it can hold")
+        manifest = _parsed(name, _member_bytes(name, archive, members[HEADER_MEMBER]))
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT_NAME:
             raise _damaged(name, "its header is not that of a seqboost model")
         _check_version(name, manifest.get("version"))
         header, array_names = manifest.get("header"), manifest.get("arrays")
         if not isinstance(header, dict) or not isinstance(array_names, list):
             raise _damaged(name, "its header lacks the list of arrays or the description of the model")
-        expected = {HEADER_MEMBER, *(_member(str(array_name)) for array_name in array_names)}
+        if not all(isinstance(array_name, str) for array_name in array_names):
+            raise _damaged(name, "it has an array whose name is no string")
+        expected = {HEADER_MEMBER, *map(_member, array_names)}
         if expected != set(members):
             strange = ", ".join(repr(member) for member in sorted(expected ^ set(members))[:3])
             raise _damaged(name, f"its parts are not those that its header lists (see {strange})")
@@ -216,6 +221,27 @@ def _unpacked(name: str, content: bytes) -> tuple[dict[str, Any], dict[str, NDAr
             for array_name in array_names
         }
     return header, arrays
+
+
+def _parsed(name: str, text: bytes) -> Any:
+    """Read the header; NaN, infinities and deep nesting, which no file of ours has, are refused."""
+
+    def refuse(number: str) -> float:
+        raise _damaged(name, f"its header holds the number {number[:20]}")
+
+    def finite(number: str) -> float:
+        value = float(number)
+        return value if math.isfinite(value) else refuse(number)
+
+    manifest = json.loads(text, parse_float=finite, parse_constant=refuse)
+    level: list[Any] = [[manifest]]
+    depth = 0
+    while level:
+        if depth > MAX_NESTING:
+            raise _damaged(name, f"its header is nested more than {MAX_NESTING} levels deep")
+        parts = (node.values() if isinstance(node, dict) else node for node in level)
+        level, depth = [node for part in parts for node in part if isinstance(node, (dict, list))], depth + 1
+    return manifest
 
 
 def _member_bytes(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost._stored import MAX_ORDER, Stored, part_of
 from seqboost.chain import ContextSpace, Potentials, SeenContexts, SeenPotentials
 from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.features import BinnedRows, FeatureBinner, LinearRows, LinearWeights
@@ -86,38 +87,27 @@ class FrozenModel:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> FrozenModel:
         """Rebuild a model; ModelFileError if the parts do not fit together."""
+        stored = Stored("parts", arrays, header)
+        binner = FeatureBinner.from_arrays(part_of(arrays, "binner."), stored.field("binner", dict))
+        forest, order = Forest.from_arrays(part_of(arrays, "forest.")), stored.integer("order", 0, MAX_ORDER)
+        stored.require(forest.order in (0, order), f"the forest has order {forest.order}, the model {order}")
+        seen, n_labels = part_of(arrays, "seen."), forest.n_labels
         try:
-            binner = FeatureBinner.from_arrays(_part(arrays, "binner."), header["binner"])
-            forest = Forest.from_arrays(_part(arrays, "forest."))
-            table, end, order = arrays["table"], arrays["end"], header["order"]
-            seen = _part(arrays, "seen.")
-            contexts = SeenContexts.from_arrays(seen, forest.n_labels, int(order)) if seen else None
+            contexts = SeenContexts.from_arrays(seen, n_labels, order) if seen else None
         except KeyError as error:
             raise ModelFileError(f"the model file lacks {error}; save the model again") from error
         except ParameterError as error:
             raise ModelFileError(f"{error}; save the model again") from error
-        space = ContextSpace(forest.n_labels, order) if isinstance(order, int) and 0 <= order <= 64 else None
-        if (
-            space is None
-            or forest.order not in (0, order)
-            or table.shape != _table_shape(space, contexts)
-            or end.shape != (space.n_labels,)
-            or np.isnan(table).any()
-            or np.isnan(end).any()
-            or (contexts is not None and (forest.order > 0 or np.isinf(table).any()))
-        ):
-            raise ModelFileError("the parts of the model file do not fit together; save the model again")
+        if contexts is None:
+            shape = (ContextSpace(n_labels, order).n_extended, n_labels)
+            table = stored.scores("table", shape, forbids=True)
+        else:
+            stored.require(forest.order == 0, "the trees test labels, but the contexts are those that were seen")
+            table = stored.scores("table", (contexts.n_parameters,))
+        end = stored.scores("end", (n_labels,), forbids=True)
         layout = binner.layout
         n_slots = np.diff(layout.slot_start).astype(np.int64)
         forest.check_layout(layout.n_dense_features, n_slots, len(layout.sparse_offsets))
-        of_linear = _part(arrays, "linear.")
-        linear = LinearWeights.from_arrays(of_linear, binner, forest.n_labels) if of_linear else None
-        return cls(binner, forest, table.astype(np.float64), end.astype(np.float64), order, contexts, linear)
-
-
-def _table_shape(space: ContextSpace, contexts: SeenContexts | None) -> tuple[int, ...]:
-    return (space.n_extended, space.n_labels) if contexts is None else (contexts.n_parameters,)
-
-
-def _part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        of_linear = part_of(arrays, "linear.")
+        linear = LinearWeights.from_arrays(of_linear, binner, n_labels) if of_linear else None
+        return cls(binner, forest, table, end, order, contexts, linear)

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost._stored import LARGEST_SCORE
 from seqboost.exceptions import ModelFileError
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["check_forest", "check_routes"]
 
 DENSE_WORDS = 4  # a dense code is one byte: 256 bits
-MAX_CONTEXTS = 2**31 - 1
+MAX_CONTEXTS = MAX_ROUNDS = 2**31 - 1
+MAX_LEAVES = 2**24  # of a tree: scoring counts leaves in single precision
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -37,13 +39,13 @@ def check_forest(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None
     _check_dtypes(arrays, {"shape": np.int64, **dtypes})
     _require(len(arrays["shape"]) == 3, "the shape does not hold three numbers")
     n_labels, order, n_rounds = (int(number) for number in arrays["shape"])
-    possible = 1 <= n_labels <= MAX_CONTEXTS and 0 <= order <= 31 and n_rounds >= 0
+    possible = 1 <= n_labels <= MAX_CONTEXTS and 0 <= order <= 31 and 0 <= n_rounds <= MAX_ROUNDS
     _require(possible, "impossible numbers of labels or rounds")
     _require(n_labels**order <= MAX_CONTEXTS, "more contexts than can be counted")
     _check_extent(arrays, n_labels, n_rounds)
     _check_left_sets(arrays, n_labels, order)
     _check_topology(arrays)
-    _require(bool(np.isfinite(arrays["value"]).all()), "a leaf's value is not finite")
+    _check_values(arrays, n_labels)
 
 
 def _check_dtypes(arrays: Arrays, dtypes: Mapping[str, type[np.generic]]) -> None:
@@ -107,6 +109,22 @@ def _check_extent(arrays: Arrays, n_labels: int, n_rounds: int) -> None:
     _check_starts(arrays["word_start"], "word_start", n_splits, len(arrays["words"]))
     same = np.array_equal(np.diff(arrays["leaf_start"]), np.diff(arrays["split_start"]) + 1)
     _require(same, "a tree does not have one leaf more than splits")
+    most = int(np.diff(arrays["leaf_start"]).max(initial=0))
+    _require(most <= MAX_LEAVES, f"a tree has {most} leaves, expected at most {MAX_LEAVES}")
+
+
+def _check_values(arrays: Arrays, n_labels: int) -> None:
+    """Check that the trees of a label cannot add up to a score without digits, and what only people read."""
+    value = np.abs(arrays["value"])
+    _require(bool(np.isfinite(value).all()), "a leaf's value is not finite")
+    if len(value):
+        of_tree = np.maximum.reduceat(value, arrays["leaf_start"][:-1]).astype(np.float64)
+        shared = value.ndim == 2
+        total = of_tree.sum(axis=0) if shared else np.bincount(arrays["tree_label"], of_tree, minlength=n_labels)
+        _require(bool(total.max() <= LARGEST_SCORE), f"the trees of a label add up to more than {LARGEST_SCORE:g}")
+    _require(bool(np.isfinite(arrays["gain"]).all()), "a gain is not finite")
+    for name in ("n_rows", "leaf_rows"):
+        _require(bool((arrays[name] >= 0).all()), f"{name!r} holds a negative number")
 
 
 def _check_left_sets(arrays: Arrays, n_labels: int, order: int) -> None:

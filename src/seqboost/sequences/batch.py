@@ -16,11 +16,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from seqboost._stored import Stored
 from seqboost.exceptions import InputError
 
 __all__ = ["BatchSchema", "ColumnSchema", "Layout", "SequenceBatch"]
 
 NAMED_FORMS = ("dicts", "table")
+FORMS = (*NAMED_FORMS, "arrays", "scalars", "strings", "sparse", "flat")
+KINDS = ("numeric", "categorical")
+HOLDS = ("byte string", "number", "string")
 
 
 @dataclass(frozen=True)
@@ -121,15 +125,22 @@ class BatchSchema:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BatchSchema:
-        """Rebuild a schema from what :meth:`to_json` returned."""
-        columns = tuple(
-            ColumnSchema(c["name"], c["kind"], bool(c.get("forced", False)), tuple(c.get("holds", ())))
-            for c in data["columns"]
-        )
-        lists, has_names = tuple(data.get("lists", ())), bool(data.get("has_names", False))
-        everywhere = tuple(data.get("everywhere", ()))
-        sparse_names = tuple(data["sparse_names"])
-        return cls(columns, sparse_names, data["form"], data.get("sequence"), lists, has_names, everywhere)
+        """Rebuild a schema from what :meth:`to_json` returned; ModelFileError if it makes no sense."""
+        # What files of earlier versions do not have.
+        stored = Stored("columns", {}, {"sequence": None, "lists": [], "has_names": False, "everywhere": [], **data})
+        columns = []
+        for column in stored.field("columns", list):
+            stored.require(isinstance(column, dict), "a column is not described by its name and kind")
+            own = Stored("columns", {}, {"forced": False, "holds": [], **column})
+            name, kind, holds = own.field("name", str), own.field("kind", str), own.texts("holds")
+            own.require(kind in KINDS and set(holds) <= set(HOLDS), f"{kind!r} of {holds} is no kind of column")
+            columns.append(ColumnSchema(name, kind, own.field("forced", bool), holds))
+        form = stored.field("form", str)
+        stored.require(form in FORMS, f"{form!r} is no form of sequences")
+        return cls(
+            tuple(columns), stored.texts("sparse_names"), form, stored.field("sequence", (str, type(None))),
+            stored.texts("lists"), stored.field("has_names", bool), stored.texts("everywhere"),
+        )  # fmt: skip
 
 
 def empty_sequence(i: int) -> InputError:

@@ -18,15 +18,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, ModelFileError
+from seqboost._stored import Stored, part_of
+from seqboost.exceptions import InputError
 from seqboost.features import FeatureBinner, category_lookup
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["Emissions"]
+__all__ = ["Emissions", "log_probabilities"]
 
 VARIANCE_SHARE = 1e-9  # as GaussianNB's var_smoothing
 LEAST_VARIANCE = 1e-12  # of columns that never change
 LARGEST = 1e140  # its square, over the least variance and times any number of rows, is still a float
+LARGEST_DISTANCE = 1e290  # from a mean, in variances
+LEAST_LOG = -1e4  # log probability of a model file
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +108,9 @@ class Emissions:
             total[codes >= 0] += table[codes[codes >= 0]]
         for j, x in enumerate(self.binner.numbers(self.binner.filled(batch)).T):
             known_rows = ~np.isnan(x)
-            distance = (x[known_rows, None] - self.mean[j]) ** 2 / self.variance[j]
-            total[known_rows] -= 0.5 * (np.log(2 * np.pi * self.variance[j]) + distance)
+            with np.errstate(over="ignore"):
+                distance = np.minimum((x[known_rows, None] - self.mean[j]) ** 2 / self.variance[j], LARGEST_DISTANCE)
+            total[known_rows] -= 0.5 * (np.log(2 * np.pi) + np.log(self.variance[j]) + distance)
         if batch.sparse is not None:
             total += self.absent.sum(axis=0) + _presence(batch.sparse) @ (self.present - self.absent)
         return total
@@ -122,14 +126,27 @@ class Emissions:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any], n_labels: int) -> Emissions:
         """Rebuild; ModelFileError if the parts do not fit together."""
-        of_binner = {n.removeprefix("binner."): array for n, array in arrays.items() if n.startswith("binner.")}
-        binner = FeatureBinner.from_arrays(of_binner, header)
-        tables = tuple(arrays[f"category_scores.{j}"] for j in range(len(binner.categories)))
-        found = cls(binner, tables, *(arrays[name] for name in ("mean", "variance", "present", "absent")))
-        shapes = [(len(values), n_labels) for values in binner.categories]
-        if [table.shape for table in tables] != shapes or found.mean.shape != found.variance.shape:
-            raise ModelFileError("the emissions of this model do not fit its labels and categories; save it again")
-        return found
+        binner = FeatureBinner.from_arrays(part_of(arrays, "binner."), header)
+        stored = Stored("emissions", arrays)
+        tables = tuple(
+            log_probabilities(stored, f"category_scores.{j}", (len(values), n_labels), axis=0)
+            for j, values in enumerate(binner.categories)
+        )
+        shape = (binner.threshold_start.size - 1, n_labels)
+        mean = stored.array("mean", np.float64, shape)
+        variance = stored.array("variance", np.float64, shape, low=0.5 * LEAST_VARIANCE)
+        shape = (binner.indicators.feature_of.size, n_labels)
+        present, absent = (stored.array(name, np.float64, shape, low=LEAST_LOG) for name in ("present", "absent"))
+        stored.require(np.allclose(np.exp(present) + np.exp(absent), 1.0), "'present' and 'absent' do not sum to one")
+        return cls(binner, tables, mean, variance, present, absent)
+
+
+def log_probabilities(stored: Stored, name: str, shape: tuple[int, int], *, axis: int) -> NDArray[np.float64]:
+    """Return an array of a model file that holds logarithms of probabilities, which sum to one along an axis."""
+    table = stored.array(name, np.float64, shape, low=LEAST_LOG, high=1e-6)
+    sums_to_one = not table.size or np.allclose(np.exp(table).sum(axis=axis), 1.0)
+    stored.require(sums_to_one, f"the probabilities of {name!r} do not sum to one")
+    return table
 
 
 def _check_magnitude(batch: SequenceBatch) -> None:

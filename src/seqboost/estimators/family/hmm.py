@@ -21,17 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost._stored import LARGEST_SCORE, MAX_ORDER, Stored
 from seqboost.chain import ContextSpace, Potentials
 from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.family.emissions import Emissions
+from seqboost.estimators.family.emissions import Emissions, log_probabilities
 from seqboost.estimators.parameters import check_parameters, integer, plain_number, real
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
-from seqboost.exceptions import ModelFileError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["HMM", "transition_scores"]
-
-LEAST_SCORE = -1e30  # sums of it are floats of single precision; its exponential has long been 0
 
 
 def transition_scores(
@@ -172,8 +170,7 @@ class HMM(SequenceLabeler):
     def _scored(self, batch: SequenceBatch) -> Potentials:
         scores = self._emissions.scores(batch)
         # What all labels have in common cancels; without it, differences keep their digits in single precision.
-        scores -= scores.max(axis=1, keepdims=True)
-        np.maximum(scores, LEAST_SCORE, out=scores)
+        scores = np.maximum(scores - scores.max(axis=1, keepdims=True), -LARGEST_SCORE)
         by_label = np.ascontiguousarray(scores.T[:, :, None], dtype=np.float32)
         return Potentials(by_label, self.transition_scores_, batch.offsets, self._order)
 
@@ -182,8 +179,9 @@ class HMM(SequenceLabeler):
         return arrays | {"table": self.transition_scores_}, {"emissions": header, "order": self._order}
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
-        n_labels, self._order = len(self.classes_), int(header["order"])
-        self.transition_scores_ = arrays["table"]
-        if self.transition_scores_.shape != (ContextSpace(n_labels, self._order).n_extended, n_labels):
-            raise ModelFileError("the transitions of this model do not fit its labels and order; save it again")
-        self._emissions = Emissions.from_arrays(arrays, header["emissions"], n_labels)
+        stored, n_labels = Stored("transitions", arrays, header), len(self.classes_)
+        self._order = stored.integer("order", 0, MAX_ORDER)
+        shape = (ContextSpace(n_labels, self._order).n_extended, n_labels)
+        self.transition_scores_ = log_probabilities(stored, "table", shape, axis=1)
+        self._emissions = Emissions.from_arrays(arrays, stored.field("emissions", dict), n_labels)
+        self._emissions.binner.check_schema(self._schema)

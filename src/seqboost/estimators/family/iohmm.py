@@ -16,7 +16,8 @@ Given X alone states see no labels, so P(s_t | X) depends on what came before t 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +27,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
+from seqboost._stored import LARGEST_SCORE, Stored, part_of
 from seqboost.chain import Potentials, posterior
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.automatic import automatic_window
@@ -41,7 +43,6 @@ from seqboost.estimators.parameters import (
     random_state_rule,
     real,
 )
-from seqboost.exceptions import ModelFileError
 from seqboost.features import FeatureBinner, LinearColumns
 from seqboost.sequences import LabelCoder, SequenceBatch
 
@@ -107,6 +108,8 @@ class IOHMM(Labeler):
     >>> print("".join(model.predict(["manana"])[0]))
     010101
     """
+
+    _prediction_rules: ClassVar[Mapping[str, Rule]] = {"n_jobs": RULES["n_jobs"]}
 
     def __init__(
         self,
@@ -192,6 +195,7 @@ class IOHMM(Labeler):
             told = np.zeros((n_rows, n_states))
             told[seen] = _scores(x[seen], self._emits)[np.arange(len(seen)), :, labels[seen]]
             scores += told.T[:, :, None]
+        scores = np.maximum(scores, -LARGEST_SCORE)
         return Potentials(scores.astype(np.float32), np.zeros((n_states + 1, n_states)), offsets, 1)
 
     def _improve(
@@ -246,17 +250,18 @@ class IOHMM(Labeler):
         return arrays | {"moves": self._moves, "emits": self._emits}, {"binner": header, "history": self.history_}
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-
-        binner = FeatureBinner.from_arrays(part("binner."), header["binner"])
-        self._columns = LinearColumns.from_arrays(part("columns."), binner)
-        self._moves, self._emits = arrays["moves"], arrays["emits"]
-        n_states, n_features = self._moves.shape[-1], self._columns.n_features + 1
-        fits = self._moves.shape == (n_features, n_states + 1, n_states)
-        if not fits or self._emits.shape != (n_features, n_states, len(self.classes_)):
-            raise ModelFileError("the weights of this model do not fit its features, states and labels; save it again")
-        self.history_ = [float(value) for value in header["history"]]
+        stored = Stored("weights", arrays, header)
+        binner = FeatureBinner.from_arrays(part_of(arrays, "binner."), stored.field("binner", dict))
+        binner.check_schema(self._schema)
+        self._columns = LinearColumns.from_arrays(part_of(arrays, "columns."), binner)
+        n_features = self._columns.n_features + 1
+        self._emits = stored.scores("emits", (n_features, None, len(self.classes_)))
+        n_states = self._emits.shape[1]
+        stored.require(n_states >= 1, "there is no state")
+        self._moves = stored.scores("moves", (n_features, n_states + 1, n_states))
+        for weights in (self._moves, self._emits):
+            self._columns.check_weights(np.abs(weights[:-1]).max(axis=(1, 2)))
+        self.history_ = [float(value) for value in stored.field("history", list)]
         self.n_iter_ = len(self.history_) - 1
 
 

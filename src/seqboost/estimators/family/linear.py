@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost._stored import MAX_ORDER, Stored, part_of
 from seqboost.chain import ContextSpace, Potentials
 from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.prediction import SequenceLabeler
-from seqboost.exceptions import ModelFileError
 from seqboost.features import FeatureBinner, LinearColumns, LinearRows, LinearWeights
-from seqboost.sequences import SequenceBatch
+from seqboost.sequences import BatchSchema, SequenceBatch
 
 __all__ = ["LinearChain", "LinearLabeler", "fit_columns"]
 
@@ -72,18 +72,17 @@ class LinearChain:
         return arrays | {"table": self.table}, {"binner": header, "order": self.order}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any], n_labels: int) -> LinearChain:
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any], schema: BatchSchema, n_labels: int
+    ) -> LinearChain:
         """Rebuild; ModelFileError if the parts do not fit together."""
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-
-        binner = FeatureBinner.from_arrays(part("binner."), header["binner"])
-        weights = LinearWeights.from_arrays(part("linear."), binner, n_labels)
-        order, table = int(header["order"]), arrays["table"]
-        if table.shape != (ContextSpace(n_labels, order).n_extended, n_labels) or not np.isfinite(table).all():
-            raise ModelFileError("the transitions of this model do not fit its labels and order; save it again")
-        return cls(weights, table, order)
+        stored = Stored("transitions", arrays, header)
+        binner = FeatureBinner.from_arrays(part_of(arrays, "binner."), stored.field("binner", dict))
+        binner.check_schema(schema)
+        weights = LinearWeights.from_arrays(part_of(arrays, "linear."), binner, n_labels)
+        order = stored.integer("order", 0, MAX_ORDER)
+        shape = (ContextSpace(n_labels, order).n_extended, n_labels)
+        return cls(weights, stored.scores("table", shape), order)
 
 
 class LinearLabeler(SequenceLabeler):

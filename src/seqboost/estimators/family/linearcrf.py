@@ -160,4 +160,4 @@ class LinearCRF(LinearLabeler):
         return self._chain.to_arrays()
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
-        self._set_chain(LinearChain.from_arrays(arrays, header, len(self.classes_)))
+        self._set_chain(LinearChain.from_arrays(arrays, header, self._schema, len(self.classes_)))

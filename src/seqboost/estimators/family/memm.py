@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from seqboost.chain import Potentials, locally_normalised
 from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.treecrf import TreeCRF
+from seqboost.exceptions import ModelFileError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["MEMM"]
@@ -178,6 +179,11 @@ class MEMM(TreeCRF):
         potentials = super()._scored(batch)
         assert isinstance(potentials, Potentials)  # contexts='seen' is not for this chain
         return locally_normalised(potentials)
+
+    def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
+        super()._from_arrays(arrays, header)
+        if self._trained.model.contexts is not None:
+            raise ModelFileError("the file holds seen contexts, which MEMM does not have; save the model again")
 
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""

@@ -10,14 +10,15 @@ were said to be at the neighbouring positions, and the chain of the labels is pi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from seqboost._jit import run_tasks
+from seqboost._stored import Stored, part_of
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family import codes
 from seqboost.estimators.family.bits import Constant, bit_columns, bit_probability, fit_bit, plain_batch, quiet
@@ -35,7 +36,7 @@ from seqboost.estimators.parameters import (
 )
 from seqboost.estimators.persistence import KINDS, from_document, plain, to_document
 from seqboost.estimators.treecrf import TreeCRF
-from seqboost.exceptions import ModelFileError, ParameterError
+from seqboost.exceptions import ParameterError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["OutputCoding"]
@@ -43,6 +44,8 @@ __all__ = ["OutputCoding"]
 HISTORIES: tuple[int | str, ...] = (0, 1, 5, 20, "all")
 """What ``cascade="auto"`` tries, if there are so many bits."""
 
+MAX_OFFSET = 1000  # where bits before are seen
+MAX_COLUMNS = 2**16  # of bits before a bit of a model file
 VALIDATION_BITS = 40  # at most, for each history tried
 BITS_PER_DOUBLING = 10  # n_bits=None: so many times log2 of the number of labels
 
@@ -132,6 +135,8 @@ class OutputCoding(Labeler):
     ((8, 12), 12)
     """
 
+    _prediction_rules: ClassVar[Mapping[str, Rule]] = {"n_jobs": RULES["n_jobs"]}
+
     def __init__(
         self,
         estimator: Any = None,
@@ -196,7 +201,7 @@ class OutputCoding(Labeler):
         return self
 
     def _check_offsets(self) -> None:
-        whole = integer(-1000, 1000)[0]
+        whole = integer(-MAX_OFFSET, MAX_OFFSET)[0]
         listed = isinstance(self.offsets, (tuple, list)) and len(self.offsets) > 0
         if not listed or not all(whole(plain_number(o)) for o in self.offsets) or 0 in self.offsets:
             raise ParameterError(
@@ -290,19 +295,28 @@ class OutputCoding(Labeler):
         return arrays, header
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
-        self.code_, self.cascade_ = arrays["code"], int(header["cascade"])
-        self._offsets = tuple(int(o) for o in header["offsets"])
-        self.cascade_scores_ = {tried: float(score) for tried, score in header["cascade_scores"]}
-        if self.code_.shape != (len(self.classes_), len(header["bits"])):
-            raise ModelFileError("the code of this model does not fit its labels and bits; save it again")
+        stored = Stored("bits", arrays, header)
+        bits, offsets = stored.field("bits", list), stored.field("offsets", list)
+        stored.require(len(bits) >= 1, "there is none")
+        self.code_ = stored.array("code", np.uint8, (len(self.classes_), len(bits)), low=0, high=1)
+        self.cascade_ = stored.integer("cascade", 0, 2**31 - 1)
+        known = set(range(-MAX_OFFSET, MAX_OFFSET + 1)) - {0}
+        stored.require(len(set(offsets)) == len(offsets) and set(offsets) <= known, "an offset is not a possible one")
+        few = min(self.cascade_, len(bits)) * len(offsets) <= MAX_COLUMNS
+        stored.require(few, f"a bit has more than {MAX_COLUMNS} columns of bits before it")
+        self._offsets = tuple(map(int, offsets))
+        scores = stored.field("cascade_scores", list)
+        stored.require(all(tried in HISTORIES for tried, _ in scores), "'cascade_scores' holds others than histories")
+        self.cascade_scores_ = {tried: float(score) for tried, score in scores}
         self.estimators_ = []
-        for b, document in enumerate(header["bits"]):
+        for b, document in enumerate(bits):
             if not isinstance(document, dict):
+                stored.require(document in (0, 1), f"bit {b} is neither a model nor always 0 or 1")
                 self.estimators_.append(Constant(float(document)))
                 continue
-            prefix = f"bit{b}/"
-            own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            self.estimators_.append(from_document(KINDS[document["estimator"]], document, own))
+            model = from_document(KINDS[document["estimator"]], document, part_of(arrays, f"bit{b}/"))
+            stored.require(model.classes_.tolist() == [0, 1], f"the labels of bit {b} are not 0 and 1")
+            self.estimators_.append(model)
 
 
 class _Trainer:
@@ -389,6 +403,9 @@ def _probabilities(
         ask: Callable[..., NDArray[np.float64]] = bit_probability
         return np.column_stack(run_tasks(ask, [(model, batch) for model in models], n_threads))
     for b, model in enumerate(models):
+        if isinstance(model, Constant):
+            said[:, b] = model.value
+            continue
         seen, _ = bit_columns(batch, said, range(max(0, b - history), b), offsets)
         said[:, b] = bit_probability(model, seen)
     return said

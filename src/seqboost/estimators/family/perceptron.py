@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from seqboost._stored import Stored
 from seqboost.chain import ContextSpace, viterbi
 from seqboost.chain.beam import beam_sequence
 from seqboost.chain.paths import viterbi_chunk
@@ -29,11 +30,12 @@ from seqboost.estimators.family.linear import LinearChain, LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, random_state_rule
 from seqboost.estimators.prediction import PREDICTION_RULES
-from seqboost.exceptions import ModelFileError
 from seqboost.features import LinearColumns, LinearRows
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["VotedPerceptron"]
+
+MAX_VOTES = 2**40  # of a voter of a model file
 
 RULES: dict[str, Rule] = {
     "random_state": random_state_rule(),
@@ -186,19 +188,22 @@ class VotedPerceptron(LinearLabeler):
         return arrays | {"votes": self._votes}, header | {"mistakes": self.mistakes_}
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
-        self._chain = LinearChain.from_arrays(arrays, header, len(self.classes_))
-        self._votes, self._voters = arrays["votes"], [self._chain]
-        self.mistakes_ = [int(n) for n in header["mistakes"]]
-        self.n_iter_ = len(self.mistakes_)
+        self._chain = LinearChain.from_arrays(arrays, header, self._schema, len(self.classes_))
+        stored = Stored("voters", arrays, header)
+        self._voters = [self._chain]
         if "voters.value" in arrays:
-            values, tables = arrays["voters.value"], arrays["voters.table"]
-            fits = values.shape[1:] == self._chain.weights.value.shape and tables.shape[1:] == self._chain.table.shape
-            if not fits or not len(values) == len(tables) == len(self._votes):
-                raise ModelFileError("the voters of this model do not fit its features and labels; save it again")
+            weights, table = self._chain.weights, self._chain.table
+            values = stored.array("voters.value", np.float32, (None, *weights.value.shape))
+            tables = stored.scores("voters.table", (len(values), *table.shape))
+            stored.require(len(values) > 1, "there is only one")
             self._voters = [
-                LinearChain(self._chain.weights.with_value(value), table, self._chain.order)
-                for value, table in zip(values, tables, strict=True)
+                LinearChain(weights.checked(value), own, self._chain.order)
+                for value, own in zip(values, tables, strict=True)
             ]
+        self._votes = stored.array("votes", np.int64, (len(self._voters),), low=1, high=MAX_VOTES)
+        mistakes = stored.field("mistakes", list)
+        stored.require(all(type(n) is int for n in mistakes), "'mistakes' holds others than whole numbers")
+        self.mistakes_, self.n_iter_ = mistakes, len(mistakes)
 
 
 def _mean(voters: list[LinearChain], votes: NDArray[np.int64]) -> LinearChain:

@@ -288,6 +288,6 @@ class FutureFeatureMEMM(SequenceLabeler):
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
         check_parameters(type(self).__name__, {name: header["fitted"][name] for name in LASTING}, LASTING)
-        model = FutureModel.from_arrays(arrays, header, len(self.classes_))
+        model = FutureModel.from_arrays(arrays, header, self._schema, len(self.classes_))
         self.history_ = header["history"]
         self._set_model(model)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost._stored import Stored
 from seqboost.chain import ContextSpace, Potentials, locally_normalised
 from seqboost.estimators.parameters import Rule, integer, one_of, real
 from seqboost.features import FeatureBinner, FeatureLayout
 from seqboost.model import Forest, forest_scores
 from seqboost.objectives import Bags
-from seqboost.sequences import SequenceBatch
+from seqboost.sequences import BatchSchema, SequenceBatch
 from seqboost.trees.tree import SPARSE
 
 __all__ = ["LASTING", "FutureModel", "FuturePattern"]
@@ -120,23 +121,33 @@ class FutureModel:
         return arrays, {**header, "names": list(self.names), "fitted": self.fitted}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any], n_labels: int) -> FutureModel:
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any], schema: BatchSchema, n_labels: int
+    ) -> FutureModel:
         """Rebuild what :meth:`to_arrays` gave; ValueError if its parts do not fit together."""
+        stored = Stored("patterns", arrays, header)
+        names = stored.texts("names")
         binner, level_binner = (
-            FeatureBinner.from_arrays(_part(arrays, name), header[name]) for name in ("binner", "level_binner")
+            FeatureBinner.from_arrays(_part(arrays, name), stored.field(name, dict))
+            for name in ("binner", "level_binner")
         )
-        effects = arrays["effects"].astype(np.float64)
+        binner.check_schema(schema)
+        level_binner.check_schema(schema, len(names))
+        effects = stored.scores("effects", (None, n_labels))
+        stored.require(len(effects) <= len(names), f"there are {len(effects)} of them, but {len(names)} columns")
+        stored.require(f"pattern{len(effects)}.shape" not in arrays, "one has no effect")
         forest = Forest.from_arrays(_part(arrays, "forest"))
         patterns = tuple(Forest.from_arrays(_part(arrays, f"pattern{i}")) for i in range(len(effects)))
-        fitted = {name: header["fitted"][name] for name in LASTING}
-        table = arrays["table"].astype(np.float64)
-        fits = forest.n_labels == n_labels and effects.shape == (len(patterns), n_labels)
-        if not fits or table.shape != (ContextSpace(n_labels, fitted["order"]).n_extended, n_labels):
-            raise ValueError("labels, trees and table do not fit together")
+        fitted = {name: stored.field("fitted", dict)[name] for name in LASTING}
+        shape = (ContextSpace(n_labels, fitted["order"]).n_extended, n_labels)
+        table = stored.scores("table", shape)
+        same = forest.n_labels == n_labels and forest.order in (0, fitted["order"])
+        stored.require(same, "the trees are those of other labels")
+        one_score = all(trees.n_labels == 1 and trees.order == 0 and not trees.is_shared for trees in patterns)
+        stored.require(one_score, "the trees of a pattern have more than one score")
         for trees, layout in [(forest, level_binner.layout), *((trees, binner.layout) for trees in patterns)]:
             n_slots = np.diff(layout.slot_start).astype(np.int64)
             trees.check_layout(layout.n_dense_features, n_slots, len(layout.sparse_offsets))
-        names = tuple(map(str, header["names"]))
         return cls(binner, level_binner, forest, table, patterns, effects, names, fitted)
 
 
