@@ -71,6 +71,26 @@ def test_booleans_are_numbers(form):
     np.testing.assert_array_equal(batch.numeric[:, 0], expected)
 
 
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[True, False, None, True]], [np.array([True, False, None, True])], [[(True,), (False,), (None,), (True,)]],
+        [np.array([[True], [False], [None], [True]])], [[np.True_, np.False_, np.nan, np.True_]], [[1, 0, None, True]],
+    ],
+)  # fmt: skip
+def test_booleans_in_lists_and_arrays_are_numbers(X):
+    batch = seqboost.as_batch(X)
+    np.testing.assert_array_equal(batch.numeric[:, 0], [1, 0, np.nan, 1])
+
+
+@pytest.mark.parametrize("dtype", ["object", "boolean", "bool[pyarrow]"])
+def test_booleans_of_pandas_are_numbers(dtype):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    batch = seqboost.as_batch([pd.DataFrame({"wet": pd.array([True, False, None, True], dtype=dtype)})])
+    np.testing.assert_array_equal(batch.numeric[:, 0], [1, 0, np.nan, 1])
+
+
 def _sequence_of(form):
     return {} if isinstance(form, seqboost.SequenceBatch) else {"sequence": "id"}
 

@@ -51,8 +51,21 @@ def litter(tmp_path, parts, **changes):
 
 def test_temporary_files_carry_host_and_process(parts):
     assert parts["target"] == "seen.csv"
-    assert parts["host"] == re.sub(r"[^\w-]", "_", socket.gethostname(), flags=re.ASCII)[:40]
+    assert parts["host"][:20] == re.sub(r"[^\w-]", "_", socket.gethostname(), flags=re.ASCII)[:20]
     assert int(parts["process"]) == os.getpid()
+
+
+def test_long_names_of_hosts_differ_and_long_names_of_files_fit(tmp_path, monkeypatch):
+    hosts = set()
+    for host in ("x" * 60 + "1", "x" * 60 + "2"):
+        monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
+        with written(tmp_path / ("ü" * 125)) as file:
+            file.write("new")
+            (name,) = [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+            hosts.add(NAME.fullmatch(name)["host"])
+    assert len(hosts) == 2
+    assert max(map(len, hosts)) <= 40
+    assert os.listdir(tmp_path) == ["ü" * 125]
 
 
 @posix

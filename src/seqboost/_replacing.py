@@ -1,11 +1,12 @@
 """Files that appear whole or not at all: written under a temporary name, then renamed.
 
-A temporary file is called ``<target>.<host>.<process>.<random>.tmp``, so that what a killed process left behind can be
+A temporary file is called ``<name>.<host>.<process>.<random>.tmp``, so that what a killed process left behind can be
 recognised and removed by the next one that writes to the folder.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -20,7 +21,7 @@ except ImportError:  # Windows
 
 __all__ = ["replacing"]
 
-LONGEST_HOST = 40  # characters; file names end at 255 bytes
+LONGEST = 40  # characters of the parts of a name, since file names end at 255 bytes
 TEMPORARY = re.compile(r".+\.(?P<host>[\w-]+)\.(?P<process>\d+)\.[0-9a-f]{16}\.tmp", re.ASCII | re.DOTALL)
 
 
@@ -41,8 +42,9 @@ def replacing(target: str) -> Iterator[str]:
         If the file cannot be written; an existing one is left as it was.
     """
     target = os.path.realpath(target)
-    _remove_dead(os.path.dirname(target))
-    temporary = f"{target}.{_host()}.{os.getpid()}.{secrets.token_hex(8)}.tmp"
+    folder, name = os.path.split(target)
+    _remove_dead(folder)
+    temporary = os.path.join(folder, f"{name[:LONGEST]}.{_host()}.{os.getpid()}.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with suppress(OSError):  # not every file system has locks
@@ -61,8 +63,11 @@ def replacing(target: str) -> Iterator[str]:
 
 
 def _host() -> str:
-    """Return the name of this host as it stands in file names."""
-    return re.sub(r"[^\w-]", "_", socket.gethostname(), flags=re.ASCII)[:LONGEST_HOST] or "_"
+    """Return the name of this host as it stands in file names; the end of a long one as a checksum."""
+    name = re.sub(r"[^\w-]", "_", socket.gethostname(), flags=re.ASCII) or "_"
+    if len(name) > LONGEST:
+        name = f"{name[: LONGEST - 17]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return name
 
 
 def _remove_dead(folder: str) -> None:

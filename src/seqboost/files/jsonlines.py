@@ -16,6 +16,7 @@ Python.
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -34,6 +35,7 @@ __all__ = ["answer_jsonl", "read_jsonl", "write_jsonl"]
 
 INPUT_KEYS = ("x", "X", "features", "text")
 LABEL_KEYS = ("y", "labels", "tags", "label")
+HALF = re.compile(r"\\u[dD][89a-fA-F]")
 FORMS = {"dict": "dicts", "columns": "dicts", "row": "arrays", "value": "scalars", "text": "strings"}
 
 
@@ -86,7 +88,7 @@ def _sequence(line: str, reading: Reading, labels: str) -> tuple[str, list[Posit
         raise ValueError(f"this is not JSON ({error.msg} at character {error.pos + 1})") from None
     except ValueError:  # Python converts integers of up to 4300 digits
         raise ValueError("it has an integer of thousands of digits; write a number that a float can hold") from None
-    if "\\u" in line:
+    if HALF.search(line):
         try:
             json.dumps(record, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
