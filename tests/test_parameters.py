@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from treecrf_data import chains
 
 import seqboost
+from seqboost.callbacks import early_stopping, log_evaluation
 from seqboost.exceptions import ParameterError, SeqboostError
 
 LABELERS = (
@@ -70,3 +71,14 @@ def test_windows_without_a_single_value(estimator):
     X = [[[0.0]], [[1.0]], [[0.0]], [[1.0]]]
     model = seqboost.SlidingWindow(estimator, window=1, encoding="codes").fit(X, [["a"], ["b"], ["a"], ["b"]])
     assert [len(labels) for labels in model.predict([*X, [[0.0], [1.0]]])] == [1, 1, 1, 1, 2]
+
+
+def test_times_and_arrays_in_other_arguments():
+    three_days = np.timedelta64(3, "D")
+    for make in (early_stopping, log_evaluation):
+        with pytest.raises(ParameterError, match="must be an int"):
+            make(three_days)
+    with pytest.raises(ParameterError, match=r"class_weight\['a'\] is np.timedelta64\(3,'D'\)"):
+        seqboost.TreeCRF(class_weight={"a": three_days}).fit(X, Y)
+    with pytest.raises(ParameterError, match=r"eval_set must be a list of one pair \(X, y\); got a ndarray"):
+        seqboost.TreeCRF().fit(X, Y, eval_set=np.array(3))
