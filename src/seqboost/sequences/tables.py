@@ -56,8 +56,9 @@ def as_frame(X: Any, place: str = "The table") -> Any:
     if _comes_from(X, REPEATING):
         names = X.column_names if hasattr(X, "column_names") else X.columns
         for name in names:
-            if callable(name) or (isinstance(name, Iterable) and not isinstance(name, (str, bytes, tuple))):
-                # pandas would call it, or take it for several names
+            is_several = isinstance(name, Iterable) and not isinstance(name, (str, bytes, tuple))
+            if callable(name) or is_several or isinstance(name, np.bool_):
+                # pandas would call it, take it for several names, or not find it
                 raise InputTypeError(f"{place} has a column named {name!r}; expected strings as names.")
         _refuse_repetition([str(name) for name in names], place)
     try:
