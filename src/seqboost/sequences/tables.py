@@ -172,9 +172,9 @@ def _choose(present: list[Any], sequence: Any, schema: BatchSchema | None, estim
 
 
 def _is_among(name: Any, names: Sequence[Any]) -> bool:
-    """Return whether a name is one of several; what is not hashable is none."""
+    """Return whether a name is one of several; what is not hashable is none, and True is not the name 1."""
     try:
-        return name in set(names)
+        return name in {other for other in names if isinstance(other, bool) == isinstance(name, (bool, np.bool_))}
     except TypeError:
         return False
 
