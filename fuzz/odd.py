@@ -169,13 +169,14 @@ def _mutated_list(rng: Rng, item: Any) -> Any:
         lambda: items[:i], lambda: items[i:] * 2, lambda: [*items[:i], odd_value(rng), *items[i:]], lambda: [items],
         lambda: items[i], list, lambda: [[]], lambda: tuple(items), lambda: iter(items), lambda: (x for x in items),
         lambda: map(_same, items), lambda: collections.deque(items), lambda: _objects(items), lambda: _Liar(items),
-        lambda: np.array(items), lambda: pd.Series(items), lambda: _polars(items), lambda: pa.array(items),
+        lambda: np.array(items), lambda: pd.Series(items), lambda: _polars(items), lambda: _arrow(items),
         lambda: dict(enumerate(items)), lambda: dict.fromkeys(map(str, range(len(items))), items), lambda: set(items),
-        lambda: zip(items, items, strict=True), lambda: collections.UserList(items), lambda: pa.chunked_array([items]),
+        lambda: zip(items, items, strict=True), lambda: collections.UserList(items),
+        lambda: pa.chunked_array([_arrow(items)]),
         lambda: items[::-1], lambda: [odd_value(rng) for _ in items], lambda: pd.Index(items), lambda: reversed(items),
         lambda: np.ma.array(items), lambda: [np.array(x) for x in items], lambda: [tuple(x) for x in items],
         lambda: [pd.Series(x) for x in items], lambda: [_polars(x) for x in items], lambda: [iter(x) for x in items],
-        lambda: [_objects(x) for x in items], lambda: [pa.array(x) for x in items], lambda: dict.fromkeys(items),
+        lambda: [_objects(x) for x in items], lambda: [_arrow(x) for x in items], lambda: dict.fromkeys(items),
         lambda: [pd.DataFrame(x) for x in items], lambda: [pl.DataFrame({"a": _polars(x)}) for x in items],
         lambda: [sp.csr_array(x) for x in items], lambda: pd.DataFrame(items), lambda: pd.Categorical(items),
         lambda: [_either(rng, x) for x in items],
@@ -191,12 +192,20 @@ def _same(item: Any) -> Any:
     return item
 
 
-def _polars(items: Any) -> pl.Series:
-    """Make a series of polars; of other objects than these polars itself may panic or crash."""
+def _plain(items: Any) -> list[Any]:
+    """Return a list of plain values; of others than these polars and pyarrow make crashes of their own."""
     flat = [x for item in items for x in (item if isinstance(item, list) else [item])]
     if not all(type(x) in (int, float, str, bool, type(None)) and len(str(x)) < 18 for x in flat):
         raise TypeError
-    return pl.Series(list(items), strict=False)
+    return list(items)
+
+
+def _polars(items: Any) -> pl.Series:
+    return pl.Series(_plain(items), strict=False)
+
+
+def _arrow(items: Any) -> pa.Array:
+    return pa.array(_plain(items))
 
 
 def _objects(items: Any) -> np.ndarray:
@@ -251,7 +260,8 @@ def _mutated_array(rng: Rng, item: np.ndarray) -> Any:
         lambda: pl.DataFrame(item), lambda: sp.csr_array(item), lambda: np.repeat(item, 2, axis=1),
         lambda: np.hstack([item, item[:, :1]]), lambda: item.data, lambda: np.broadcast_to(item[:1], item.shape),
         lambda: item.view(np.recarray), lambda: item.view(_Array), lambda: np.full_like(item, np.nan),
-        lambda: item * 1e300 * 1e10, lambda: pa.array(item[0]), lambda: item.view("V8"), lambda: list(map(tuple, item)),
+        lambda: item * 1e300 * 1e10, lambda: _arrow(item[0].tolist()), lambda: item.view("V8"),
+        lambda: list(map(tuple, item)),
         lambda: [dict(enumerate(row)) for row in item], lambda: item.item(0),
     )  # fmt: skip
     with np.errstate(all="ignore"):

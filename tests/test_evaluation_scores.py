@@ -264,7 +264,10 @@ def test_all_kinds_of_missing_labels_are_unobserved(missing):
     assert confusion([["a", missing]], [["a", "b"]]).labels == ("a",)
 
 
-@pytest.mark.parametrize("labels", [None, 3, {"a": 1}, [3], [None], [{"a"}], [b"ab"], [["a"], 0.5], np.array(3), pd.NA])
+NO_LABELLINGS = [None, 3, {"a": 1}, [3], [None], [{"a"}], [b"ab"], [["a"], 0.5], np.array(3), pd.NA, np.eye(2).data]
+
+
+@pytest.mark.parametrize("labels", NO_LABELLINGS)
 def test_what_is_no_labelling_is_refused(labels):
     for call in (accuracy, sequence_accuracy, confusion, evaluate, lambda a, b: span_scores(a, b, "IOB2")):
         with pytest.raises((InputError, InputTypeError), match="y_true"):

@@ -248,7 +248,7 @@ def test_labels_that_cannot_be_iterated_are_refused(y):
         as_labels(y, as_batch(["uv", "w"]))
 
 
-@pytest.mark.parametrize("name", [len, int, iter("ab"), range(2)])
+@pytest.mark.parametrize("name", [len, int, iter("ab"), range(2), np.True_])
 def test_names_of_columns_that_pandas_calls_or_unpacks(name):
     with pytest.raises(InputTypeError, match="has a column named .* expected strings as names"):
         as_batch(pd.DataFrame([[1, 2]], columns=["a", name]), sequence="a")
@@ -259,10 +259,10 @@ def test_equal_names_of_different_types():
         as_batch([pd.DataFrame([[1, 2]], columns=[True, 1])])
 
 
-@pytest.mark.parametrize("sequence", [np.zeros(2), ["a"], Decimal("sNaN"), np.void(b"a")])
+@pytest.mark.parametrize("sequence", [np.zeros(2), ["a"], Decimal("sNaN"), np.void(b"a"), True, np.True_])
 def test_names_of_sequence_columns_that_are_none(sequence):
     with pytest.raises(InputError, match="names no column of the table"):
-        as_batch(pd.DataFrame({"a": [1]}), sequence=sequence)
+        as_batch(pd.DataFrame({"a": [1], 1: [2]}), sequence=sequence)
 
 
 def test_masked_matrices_and_categories_that_do_not_compare():
@@ -286,3 +286,10 @@ def test_categorical_features_that_are_none(chosen):
 def test_a_weight_beyond_floats_is_refused():
     with pytest.raises(InputError, match=r"sample_weight\[0\] is inf"):
         sequence_weights(np.array([np.longdouble("1e4000"), 1]), as_batch(["u", "v"]))
+
+
+def test_single_values_among_matrices_and_tables_without_columns():
+    with pytest.raises(InputTypeError, match="X mixes kinds of sequences"):
+        as_batch([np.zeros((2, 1)), [np.array(1.0), np.array(2.0)]])
+    with pytest.raises(InputError, match="y is a table without columns"):
+        as_labels(pa.table({}), as_batch(["u"]))

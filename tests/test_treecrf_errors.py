@@ -141,7 +141,7 @@ def test_numpy_scalars_are_parameters_too(parameters, tmp_path):
         ({"class_weight": {"a": 0}}, ParameterError, r"class_weight\['a'\] is 0; weights must be positive"),
         ({"categorical_features": [7]}, ParameterError, r"categorical_features names 7, but X has no such column"),
         ({"sequence": "id"}, InputTypeError, r"sequence='id' names a column of a table, but X is a list"),
-        ({"random_state": "seed"}, ValueError, r"'seed' cannot be used to seed"),
+        ({"random_state": "seed"}, ValueError, r"'random_state' parameter of TreeCRF must be"),
         ({"early_stopping": True, "validation_fraction": 1}, ParameterError, r"above 0 and at most 0.9"),
     ],
 )

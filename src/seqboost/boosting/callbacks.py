@@ -11,6 +11,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from seqboost.boosting.history import Callback, Progress, Stopping
 from seqboost.exceptions import ParameterError
 
@@ -140,4 +142,4 @@ def describe(progress: Progress) -> str:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.timedelta64))

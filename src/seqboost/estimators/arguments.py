@@ -66,7 +66,7 @@ def validation_pair(X_val: Any, y_val: Any, sample_weight_val: Any, eval_set: An
         if not is_list or not isinstance(pairs[0], (list, tuple)) or len(pairs[0]) != 2:
             raise ParameterError(
                 f"eval_set must be a list of one pair (X, y); got a {type(eval_set).__name__}"
-                + (f" of {len(eval_set)}" if hasattr(eval_set, "__len__") else "")
+                + (f" of {len(eval_set)}" if isinstance(eval_set, (list, tuple)) else "")
             )
         return pairs[0][0], pairs[0][1]
     if (X_val is None) != (y_val is None):

@@ -67,7 +67,7 @@ def _listed(labels: Any, name: str) -> list[Any]:
         if isinstance(labels, (Mapping, set, frozenset)):
             raise TypeError
         return list(labels)
-    except TypeError:
+    except (TypeError, NotImplementedError):
         raise InputTypeError(
             f"{name} is {labels!r:.60}, a {type(labels).__name__}; expected a list of labels, or of label sequences."
         ) from None

@@ -118,8 +118,6 @@ def _check_name(parameter: str, name: Any, names: Sequence[str]) -> None:
 
 def _parse_offsets(window: Any, where: str) -> Offsets:
     """Sorted offsets of one window that is not a dict."""
-    if getattr(window, "ndim", 1) == 0:
-        window = window[()]
     if _is_integer(window):
         if window < 0:
             raise ParameterError(
@@ -141,7 +139,8 @@ def _parse_offsets(window: Any, where: str) -> Offsets:
 
 def _listed_offsets(window: Any, where: str) -> Offsets:
     """Sorted offsets of a list, set, range or array of offsets."""
-    if isinstance(window, str | bytes | Mapping) or not isinstance(window, Iterable):
+    is_single = isinstance(window, np.ndarray) and window.ndim == 0
+    if isinstance(window, str | bytes | Mapping) or not isinstance(window, Iterable) or is_single:
         raise ParameterError(f"{where}={window!r} (of type {type(window).__name__}) is not a window; {_EXPECTED}.")
     if isinstance(window, Iterator):
         raise ParameterError(

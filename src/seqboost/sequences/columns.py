@@ -326,8 +326,6 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
         return set()
     if isinstance(categorical_features, TrainedCategories):
         return {j for j, name in enumerate(names) if name in categorical_features}
-    if getattr(categorical_features, "ndim", 1) == 0:
-        categorical_features = categorical_features[()]
     if isinstance(categorical_features, (str, numbers.Integral)):
         categorical_features = [categorical_features]
     if isinstance(categorical_features, Iterator):
@@ -335,7 +333,7 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
             f"categorical_features is an iterator ({type(categorical_features).__name__}), which can be read only "
             "once; write a list of names or indices of columns."
         )
-    if not isinstance(categorical_features, Iterable):
+    if not isinstance(categorical_features, Iterable) or _is_single(categorical_features):
         raise ParameterError(
             f"categorical_features is {categorical_features!r}, a {type(categorical_features).__name__}; expected "
             "None, a list of names or indices of columns, or a mask."
@@ -366,6 +364,11 @@ def resolve_categorical(categorical_features: Any, names: Sequence[str], keys: S
                 f"column(s): {shown}. Give names, indices from 0 to {n_columns - 1}, or a mask."
             )
     return chosen
+
+
+def _is_single(values: Any) -> bool:
+    """Return whether an array has no dimensions, and so no members."""
+    return isinstance(values, np.ndarray) and values.ndim == 0
 
 
 def column_names(n_columns: int) -> list[str]:

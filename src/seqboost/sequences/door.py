@@ -306,12 +306,16 @@ def _rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any]
     """Turn lists of rows into matrices where they stand beside matrices."""
     for i, kind in enumerate(kinds):
         rows = sequences[i]
-        if kind == "elements" and len(rows) and all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
+        if kind == "elements" and len(rows) and all(map(_is_row, rows)):
             if len(set(map(len, rows))) > 1:
                 raise InputError(f"The positions of X[{i}] do not all have the same number of features.")
             sequences[i] = np.array([list(row) for row in rows], dtype=object)
             kinds[i] = "matrix"
     return sequences, kinds
+
+
+def _is_row(element: Any) -> bool:
+    return isinstance(element, (list, tuple)) or (isinstance(element, np.ndarray) and element.ndim > 0)
 
 
 def _read_elements(

@@ -59,8 +59,9 @@ def as_frame(X: Any, place: str = "The table") -> Any:
     if _comes_from(X, REPEATING):
         names = X.column_names if hasattr(X, "column_names") else X.columns
         for name in names:
-            if callable(name) or (isinstance(name, Iterable) and not isinstance(name, (str, bytes, tuple))):
-                # pandas would call it, or take it for several names
+            is_several = isinstance(name, Iterable) and not isinstance(name, (str, bytes, tuple))
+            if callable(name) or is_several or isinstance(name, np.bool_):
+                # pandas would call it, take it for several names, or not find it
                 raise InputTypeError(f"{place} has a column named {name!r}; expected strings as names.")
         _refuse_repetition([str(name) for name in names], place)
     try:
@@ -215,9 +216,9 @@ def _first_decrease(index: Any, starts: NDArray[np.int64]) -> int | None:
 
 
 def _is_among(name: Any, names: Sequence[Any]) -> bool:
-    """Return whether a name is one of several; what is not hashable is none."""
+    """Return whether a name is one of several; what is not hashable is none, and True is not the name 1."""
     try:
-        return name in set(names)
+        return name in {other for other in names if isinstance(other, bool) == isinstance(name, (bool, np.bool_))}
     except TypeError:
         return False
 

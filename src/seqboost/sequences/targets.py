@@ -119,6 +119,8 @@ def _array(values: Any, name: str) -> NDArray[Any]:
     """Turn an array, a series or a table of labels into an array; what is masked becomes None."""
     if is_table(values):
         frame = as_frame(values, name)
+        if len(frame.columns) == 0:
+            raise InputError(f"{name} is a table without columns; expected one column, of labels.")
         if len(frame.columns) != 1:
             return np.asarray(frame.to_numpy())
         return _array(frame.get_column(frame.columns[0]).to_native(), name)[:, None]

@@ -125,7 +125,8 @@ def class_weights(class_weight: Any, classes: Any, codes: Any) -> NDArray[np.flo
             )
         if is_beyond_floats(weight):
             raise ParameterError(f"class_weight[{label!r}] is too large for a float; weights must be finite.")
-        if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
+        is_real = isinstance(weight, numbers.Real) and is_real_type(type(weight))  # no times
+        if not is_real or not 0 < float(weight) < np.inf:
             raise ParameterError(f"class_weight[{label!r}] is {weight!r}; weights must be positive and finite.")
         weights[index[label]] = weight
     return weights

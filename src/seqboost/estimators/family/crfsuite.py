@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.estimators.family.matrices import indicator_matrix
+from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, real
 from seqboost.exceptions import MissingExtraError, ParameterError
 from seqboost.features import LinearColumns, LinearRows, LinearWeights
 
@@ -63,6 +64,8 @@ def train(
         raise ParameterError(
             f"CRFsuite's algorithm {algorithm!r} has no parameter {strange[0]!r}; it has {', '.join(sorted(known))}"
         )
+    rules = {name: _rule(default) for name, default in trainer.get_params().items() if name in parameters}
+    check_parameters("CRFsuite", parameters, rules)
     trainer.set_params(parameters)
     text = [str(k) for k in labels.tolist()]
     for begin, stop, sequence in zip(rows.offsets[:-1], rows.offsets[1:], attributes(columns, rows), strict=True):
@@ -72,6 +75,15 @@ def train(
         path = os.path.join(folder, "model")
         trainer.train(path)
         return Path(path).read_bytes()
+
+
+def _rule(default: Any) -> Rule:
+    """Return what a parameter may be, by its default: CRFsuite takes what it cannot read for 0, and may crash at it."""
+    if isinstance(default, bool):
+        return one_of(True, False, 1, 0)
+    if isinstance(default, int):
+        return integer(1, 2**31 - 1)
+    return one_of("MoreThuente", "Backtracking", "StrongBacktracking") if isinstance(default, str) else real(0)
 
 
 def _seed_shuffles() -> None:
