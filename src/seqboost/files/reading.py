@@ -80,8 +80,9 @@ class Reading:
         known: dict[str, Any] = {f.name: f.default for f in fields(cls)}
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
         for name, value in plain.items():
+            texts = value if isinstance(value, tuple) else ("",)
             kinds = (str, type(None)) if known[name] is None else type(known[name])
-            if not isinstance(value, kinds) or (kinds is tuple and not all(isinstance(text, str) for text in value)):
+            if not isinstance(value, kinds) or not all(isinstance(text, str) for text in texts):
                 raise ModelFileError(
                     f"the model file says that files are read with {name}={value!r:.60}, which is of the wrong type; "
                     f"train the model again"
