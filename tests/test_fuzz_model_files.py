@@ -16,10 +16,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def state(folder):
-    state = model_files.prepare(folder / "worker")
-    yield state
-    state.path.unlink(missing_ok=True)
-    state.path.with_suffix(".again").unlink(missing_ok=True)
+    return model_files.prepare(folder / "worker")
 
 
 def test_models_of_every_kind_come_back_as_they_were(folder, tmp_path):

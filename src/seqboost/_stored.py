@@ -57,7 +57,7 @@ class Stored:
         """Raise a ModelFileError unless a condition holds."""
         if not condition:
             raise ModelFileError(
-                f"the {self._part} of this model file do not fit together: {complaint}; save the model again"
+                f"the {self._part} of this model do not fit together: {complaint}; save the model again"
             )
 
     # --------------------------------------------------------------------------------------------------- arrays
@@ -88,7 +88,7 @@ class Stored:
             Whether −inf, the score of what is forbidden, may occur as well.
         """
         if name not in self._arrays:
-            raise ModelFileError(f"the {self._part} of this model file lack {name!r}; save the model again")
+            raise ModelFileError(f"the {self._part} of this model lack {name!r}; save the model again")
         array = self._arrays[name]
         fits = array.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
         if array.dtype != np.dtype(dtype) or not fits:
@@ -121,7 +121,7 @@ class Stored:
     def field(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """Return a field of the header that is of a certain type."""
         if name not in self._fields:
-            raise ModelFileError(f"the {self._part} of this model file lack {name!r}; save the model again")
+            raise ModelFileError(f"the {self._part} of this model lack {name!r}; save the model again")
         value = self._fields[name]
         is_kind = isinstance(value, kind) and (not isinstance(value, bool) or kind is bool)
         self.require(is_kind, f"{name!r} is of type {type(value).__name__}")

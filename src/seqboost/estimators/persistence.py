@@ -105,8 +105,7 @@ def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, ND
     """Rebuild what :func:`to_document` gave."""
     estimator: Any = cls(**_completed(document["parameters"], cls.__name__))
     check_parameters(cls.__name__, vars(estimator), estimator._prediction_rules)
-    if not isinstance(estimator.sequence, (str, int, type(None))):
-        raise ModelFileError(f"the sequence column of the model file, {estimator.sequence!r:.60}, is no name")
+    hash(estimator.sequence)  # the name of a column
     estimator.classes_ = _revived_classes(document)
     estimator._schema = BatchSchema.from_json(document["schema"])
     estimator._set_feature_names(estimator._schema)

@@ -442,7 +442,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         earlier = self._trained if is_warm else None
         if is_warm:
             parameters = kept(parameters, self._lasting)
-            check_unchanged(type(self).__name__, {name: self._lasting[name] for name in LASTING}, parameters)
+            known = {name: self._lasting[name] for name in LASTING if name in self._lasting}
+            check_unchanged(type(self).__name__, known, parameters)
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
             training = (self._known if is_warm else self._learned)(X, y, sample_weight)

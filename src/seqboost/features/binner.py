@@ -446,7 +446,7 @@ class FeatureBinner:
         margin, n_offsets = int(np.abs(offsets).max()), int(np.unique(offsets).size)
         n_slots = sum(len(values) + 2 for values in binner.categories) + int(binner.indicators.n_slots.sum())
         small = margin * n_columns <= MAX_CELLS and n_offsets * n_slots <= MAX_CELLS
-        stored.require(small, f"windows of {n_offsets} offsets, up to {margin}, are too large for so many columns")
+        stored.require(small, f"windows of {n_offsets} offsets, up to {margin}, are too large for these columns")
         return binner
 
     def check_schema(self, schema: BatchSchema, added: int = 0) -> None:

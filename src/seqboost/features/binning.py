@@ -161,8 +161,8 @@ def _quantiles_of_sorted(ordered: NDArray[np.float64], quantiles: NDArray[np.flo
 
 
 def rise_within(values: NDArray[np.float64], start: NDArray[np.int64]) -> bool:
-    """Check whether numbers rise within each stretch; ``start`` says where stretches begin, and the last one ends."""
-    rises = np.append(values[1:] > values[:-1], True)
+    """Check that numbers never fall within a stretch; ``start`` says where stretches begin, and the last one ends."""
+    rises = np.append(values[1:] >= values[:-1], True)
     inner = start[1:-1]
     rises[inner[(inner > 0) & (inner < values.size)] - 1] = True  # from the last of a stretch to the first of the next
     return bool(rises.all())

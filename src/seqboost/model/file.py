@@ -11,7 +11,8 @@ missing values both ways, or by surrogates. Files of earlier versions are read a
 
 The seal stands last, so a file cut short has none; it covers the zip's own bookkeeping, so any changed byte is noticed.
 Reading trusts nothing behind the seal either (anyone can compute one): sizes are compared with what is there before
-memory is asked for, and arrays of objects are refused.
+memory is asked for, and arrays of objects are refused. What the arrays and fields mean is checked by the part of the
+model that stores them.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from seqboost.estimators.parameters import (
 )
 from seqboost.estimators.persistence import KINDS, from_document, plain, to_document
 from seqboost.estimators.treecrf import TreeCRF
-from seqboost.exceptions import ParameterError
+from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["OutputCoding"]
@@ -298,7 +298,9 @@ class OutputCoding(Labeler):
         stored = Stored("bits", arrays, header)
         bits, offsets = stored.field("bits", list), stored.field("offsets", list)
         stored.require(len(bits) >= 1, "there is none")
-        self.code_ = stored.array("code", np.uint8, (len(self.classes_), len(bits)), low=0, high=1)
+        self.code_ = stored.array("code", np.uint8, (None, None), low=0, high=1)
+        if self.code_.shape != (len(self.classes_), len(bits)):
+            raise ModelFileError("the code of this model does not fit its labels and bits; save it again")
         self.cascade_ = stored.integer("cascade", 0, 2**31 - 1)
         known = set(range(-MAX_OFFSET, MAX_OFFSET + 1)) - {0}
         stored.require(len(set(offsets)) == len(offsets) and set(offsets) <= known, "an offset is not a possible one")
