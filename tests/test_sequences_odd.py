@@ -293,3 +293,5 @@ def test_single_values_among_matrices_and_tables_without_columns():
         as_batch([np.zeros((2, 1)), [np.array(1.0), np.array(2.0)]])
     with pytest.raises(InputError, match="y is a table without columns"):
         as_labels(pa.table({}), as_batch(["u"]))
+    with pytest.raises(InputTypeError, match="Column 'x0' holds a list"):
+        as_batch([np.zeros((2, 1)), [[[1.0, 2.0]], [[3.0, 4.0]]]])

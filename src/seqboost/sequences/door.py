@@ -309,7 +309,11 @@ def _rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any]
         if kind == "elements" and len(rows) and all(map(_is_row, rows)):
             if len(set(map(len, rows))) > 1:
                 raise InputError(f"The positions of X[{i}] do not all have the same number of features.")
-            sequences[i] = np.array([list(row) for row in rows], dtype=object)
+            matrix = np.empty((len(rows), len(rows[0])), dtype=object)  # np.array would look into lists in cells, too
+            for t, row in enumerate(rows):
+                for j, value in enumerate(row):
+                    matrix[t, j] = value
+            sequences[i] = matrix
             kinds[i] = "matrix"
     return sequences, kinds
 
