@@ -45,14 +45,6 @@ def functions(tmp_path, monkeypatch):
     return SimpleNamespace(**names)
 
 
-def test_kernels_that_check_bounds_are_compiled_anew(tmp_path, monkeypatch):
-    stamps = []
-    for checks in (None, 1, None):
-        monkeypatch.setattr(numba.config, "BOUNDSCHECK", checks)
-        stamps.append(_jit._room_stamp.__wrapped__(tmp_path))
-    assert stamps[0] == stamps[2] != stamps[1]
-
-
 def test_lean_kernels_compute_the_same(functions):
     lean, plain = _jit.lean(functions.double), _jit.jit(functions.double_again)
     a, b = np.arange(3.0), np.arange(3.0)

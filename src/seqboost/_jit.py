@@ -144,10 +144,9 @@ def is_cached(kernel: Any) -> bool | None:
 
 @cache
 def _room_stamp(room: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time and size of every module of a room, and of this one, and whether kernels check bounds."""
+    """Return name, time and size of every module of a room, and of this one."""
     files = [Path(__file__), *sorted(room.glob("*.py"))]
-    modules = [(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
-    return ("NUMBA_BOUNDSCHECK", int(bool(numba.config.BOUNDSCHECK)), 0), *modules
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
 
 def inlined(function: F) -> F:
