@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from seqboost.exceptions import ModelFileError
 from seqboost.features import BinnedRows
 from seqboost.trees import DenseColumns, Policies, SparseColumns
 
@@ -40,7 +42,32 @@ def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
         offset=layout.sparse_offsets.astype(np.int64),
         enabled=np.ascontiguousarray(layout.sparse_enabled),
     )
+    _check_within(binned, dense, sparse)
     return dense, sparse
+
+
+def _check_within(binned: BinnedRows, dense: DenseColumns, sparse: SparseColumns) -> None:
+    """Raise ModelFileError if a code, an address or a slot lies outside what the kernels have room for.
+
+    Kernels add to histograms by intrinsics, which do not look where arrays end. Codes that a binner of ours makes are
+    always within; one that was put together from a file and got past its checks need not be.
+    """
+    n_cells, n_columns = np.diff(dense.cell_start), binned.codes.shape[1]
+    fits = True
+    if len(n_cells) and len(dense.address):
+        largest = binned.codes.max(axis=0, initial=0).astype(np.int64)
+        fits = bool((largest[dense.displacement % n_columns] < n_cells).all())
+        first, last = dense.address.min() + dense.displacement.min(), dense.address.max() + dense.displacement.max()
+        fits &= bool(first >= 0 and last < dense.codes.size)
+    fits &= _lie_within(sparse.indices, int(sparse.slot_start[-1]))
+    fits &= _lie_within(sparse.padded_row, len(sparse.indptr) - 1)
+    if not fits:
+        raise ModelFileError("the bins of this model do not fit the data that it made of them; train it anew")
+
+
+def _lie_within(numbers: NDArray[np.integer], stop: int) -> bool:
+    """Check whether numbers are in 0 .. stop − 1."""
+    return not numbers.size or bool(numbers.min() >= 0 and numbers.max() < stop)
 
 
 def tree_policies(binned: BinnedRows) -> Policies:
