@@ -315,3 +315,10 @@ def test_other_arguments_that_make_no_sense():
 def test_tuples_as_classes():
     found = calibration([[("a", 1)]], [[[0.9, 0.1]]], [("a", 1), ("b", 2)])
     assert found.bins[0].accuracy == 1.0
+
+
+def test_tuples_beside_numpy_scalars_are_compared_as_labels():
+    true = [[(1, 2), np.int64(3), 2**80], [np.int64(3)]]
+    said = [np.array([(1, 2), 3, 2**80, None], dtype=object)[:3], [3]]
+    assert accuracy(true, said) == 1.0
+    assert sequence_accuracy(true, [[(1, 2), 3, 2**81], [3]]) == 0.5

@@ -47,7 +47,7 @@ def as_labels(y: Any, batch: SequenceBatch | None = None, *, name: str = "y") ->
     """
     if batch is None:
         parts = [_label_sequence(part, f"{name}[{i}]", "labels") for i, part in enumerate(_members(y, name))]
-        lists = [tidied(part.tolist() if isinstance(part, np.ndarray) else part)[0] for part in parts]
+        lists = [_tidied_labels(part.tolist() if isinstance(part, np.ndarray) else part) for part in parts]
     else:
         labels = flat_labels(y, batch)
         values = labels.tolist() if isinstance(labels, np.ndarray) else labels
