@@ -298,7 +298,8 @@ def _forge_array(rng: np.random.Generator, arrays: Arrays) -> None:
             arrays[name], arrays[other] = arrays[other], arrays[name]
             return
         case 2:
-            array = array.astype(DTYPES[rng.integers(len(DTYPES))])
+            with np.errstate(over="ignore", invalid="ignore"):
+                array = array.astype(DTYPES[rng.integers(len(DTYPES))])
         case 3:
             array = array[: rng.integers(len(array) + 1)] if array.ndim else array
         case 4:

@@ -17,6 +17,7 @@ from seqboost.exceptions import ModelFileError
 from seqboost.files.reading import Reading
 from seqboost.model import file as model_file
 from seqboost.model import read_model, write_model
+from seqboost.sequences import BatchSchema
 
 ADDED_LATER = {"binner.policies", "binner.indicators_has_zero"}  # files of earlier versions do without
 
@@ -319,3 +320,8 @@ def test_prediction_uses_no_intrinsics_that_address_memory():
             text = module.read_text(encoding="utf-8")
             assert "trees.vectors" not in text, module
             assert "@intrinsic" not in text, module
+
+
+def test_names_of_sparse_columns_are_distinct():
+    with pytest.raises(ModelFileError, match="two sparse columns have one name"):
+        BatchSchema.from_json({"columns": [], "sparse_names": ["a", "a"], "form": "dicts"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -295,3 +296,15 @@ def test_single_values_among_matrices_and_tables_without_columns():
         as_labels(pa.table({}), as_batch(["u"]))
     with pytest.raises(InputTypeError, match="Column 'x0' holds a list"):
         as_batch([np.zeros((2, 1)), [[[1.0, 2.0]], [[3.0, 4.0]]]])
+
+
+def test_fractions_beside_numpys_integers_are_sorted():
+    values = [Fraction(3, 7), np.int64(2**62), Fraction(1, 2**40)]
+    assert as_batch([values], categorical_features=[0]).n_rows == 3
+
+
+def test_labels_and_indexes_that_cannot_be_hashed():
+    with pytest.raises(InputTypeError, match="a memoryview, among the labels of sequence 0"):
+        as_labels([[memoryview(bytearray(b"a"))]])
+    table = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([{}, {}], dtype=object))
+    assert as_batch([table]).n_rows == 2

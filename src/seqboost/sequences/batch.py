@@ -135,10 +135,12 @@ class BatchSchema:
             name, kind, holds = own.field("name", str), own.field("kind", str), own.texts("holds")
             own.require(kind in KINDS and set(holds) <= set(HOLDS), f"{kind!r} of {holds} is no kind of column")
             columns.append(ColumnSchema(name, kind, own.field("forced", bool), holds))
+        sparse_names = stored.texts("sparse_names")
+        stored.require(len(set(sparse_names)) == len(sparse_names), "two sparse columns have one name")
         form = stored.field("form", str)
         stored.require(form in FORMS, f"{form!r} is no form of sequences")
         return cls(
-            tuple(columns), stored.texts("sparse_names"), form, stored.field("sequence", (str, type(None))),
+            tuple(columns), sparse_names, form, stored.field("sequence", (str, type(None))),
             stored.texts("lists"), stored.field("has_names", bool), stored.texts("everywhere"),
         )  # fmt: skip
 

@@ -197,7 +197,7 @@ def first_unhashable(values: Sequence[Any]) -> int:
     for i, value in enumerate(values):
         try:
             hash(value)
-        except TypeError:
+        except (TypeError, ValueError):  # the latter of writable memoryviews
             return i
     raise ValueError("all values are hashable")
 
@@ -271,14 +271,15 @@ def renumber(codes: NDArray[np.int32], keys: list[Any]) -> tuple[NDArray[np.int3
 
 def sort_values(values: list[Any]) -> list[Any]:
     """Sort values; by type first if they do not compare, and not at all if even that fails."""
-    try:
-        return sorted(values)
-    except (TypeError, ValueError):
-        pass
-    try:
-        return sorted(values, key=lambda value: (type(value).__name__, value))
-    except (TypeError, ValueError):
-        return values
+    with np.errstate(over="ignore"):  # fractions multiply NumPy's integers to compare with them
+        try:
+            return sorted(values)
+        except (TypeError, ValueError):
+            pass
+        try:
+            return sorted(values, key=lambda value: (type(value).__name__, value))
+        except (TypeError, ValueError):
+            return values
 
 
 def plain(value: Any) -> Any:

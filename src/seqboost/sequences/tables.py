@@ -210,7 +210,10 @@ def _first_decrease(index: Any, starts: NDArray[np.int64]) -> int | None:
         if values.dtype.kind in "iuf":
             decreases |= tied & (values[1:] < values[:-1])
         else:  # the order of words means nothing
-            values = level.factorize()[0]
+            try:
+                values = level.factorize()[0]
+            except TypeError:  # not hashable
+                return None
         tied &= values[1:] == values[:-1]
     return int(np.argmax(decreases)) + 1 if decreases.any() else None
 

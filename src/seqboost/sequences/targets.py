@@ -57,7 +57,7 @@ def as_labels(y: Any, batch: SequenceBatch | None = None, *, name: str = "y") ->
     for i, labels in enumerate(lists):
         try:
             set(labels)
-        except TypeError:
+        except (TypeError, ValueError):
             label = labels[first_unhashable(labels)]
             raise InputTypeError(
                 f"{name} holds {label!r:.60}, a {type(label).__name__}, among the labels of sequence {i}; a label must "

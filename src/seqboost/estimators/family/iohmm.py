@@ -261,7 +261,9 @@ class IOHMM(Labeler):
         self._moves = stored.scores("moves", (n_features, n_states + 1, n_states))
         for weights in (self._moves, self._emits):
             self._columns.check_weights(np.abs(weights[:-1]).max(axis=(1, 2)))
-        self.history_ = [float(value) for value in stored.field("history", list)]
+        history = stored.field("history", list)
+        stored.require(all(isinstance(value, (int, float)) for value in history), "'history' holds others than numbers")
+        self.history_ = list(map(float, history))
         self.n_iter_ = len(self.history_) - 1
 
 
