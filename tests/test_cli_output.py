@@ -188,3 +188,15 @@ def test_tuples_as_labels(tmp_path, monkeypatch):
     expected = [[list(label) if isinstance(label, tuple) else label for label in part] for part in model.predict(X)]
     assert [json.loads(line)["predicted"] for line in lines] == expected
     run("inspect", "m.seqboost", "d.jsonl")
+
+
+@pytest.mark.parametrize(("labels", "key"), [(("0", "1"), "1"), (("False", "True"), "True")])
+def test_settings_by_label_name_numbers_and_booleans_by_their_text(tmp_path, labels, key):
+    rows = [f"{s},{t},{labels[t % 2]}" for s in range(6) for t in range(6)]
+    (tmp_path / "data.csv").write_text("\n".join(["seq,x,y", *rows]), encoding="utf-8")
+    command = ["train", tmp_path / "data.csv", "-s", "seq", "-l", "y", "-m", tmp_path / "m", "--max-iter", "2"]
+    moves = {labels[0]: [labels[1]], labels[1]: [labels[0]]}
+    run(*command, "--set", f'class_weight={{"{key}": 5}}', "--set", f"transitions={json.dumps(moves)}")
+    model = seqboost.load(tmp_path / "m")
+    assert list(model.class_weight.values()) == [5]
+    assert set(model.class_weight) <= set(model.classes_.tolist())

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import seqboost
@@ -163,3 +164,14 @@ def test_labels_that_are_booleans_match_those_of_a_model(tmp_path, suffix, words
         write_sequences(data, tmp_path / f"c.{suffix}")
         again = read_sequences(tmp_path / f"c.{suffix}", Reading(sequence="id", label="wet"))
         assert again.labels == wet
+
+
+def test_categories_of_booleans_are_the_same_words_in_csv_and_parquet(tmp_path):
+    frame = pd.DataFrame({"flag": [True, False, None, True]}, dtype="boolean")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    found = [
+        read_sequences(tmp_path / name, Reading(categorical=("flag",)), labels="ignore").batch.categories[0].tolist()
+        for name in ("a.csv", "a.parquet")
+    ]
+    assert found == [["False", "True"]] * 2

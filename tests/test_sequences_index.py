@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from treecrf_data import small
 
-from seqboost import HMM, as_batch
+from seqboost import HMM, TreeCRF, as_batch
 from seqboost.evaluation import label_sequences
 from seqboost.exceptions import InputError
 
@@ -134,3 +134,29 @@ def test_interleaved_sequences_and_lists_of_tables():
     as_batch(tables)
     with pytest.warns(UserWarning, match="sequence 2, position 1 has 16 after 17"):
         as_batch([*tables[:2], tables[2].iloc[::-1], tables[3]])
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (pd.IntervalIndex.from_arrays(np.arange(24), np.arange(24) + 5), pd.RangeIndex(24)),  # overlapping
+        (pd.MultiIndex.from_product([range(2), range(3), range(4)]), pd.MultiIndex.from_product([range(4), range(6)])),
+        (pd.Index(np.arange(24), dtype="uint8"), pd.Index([None, *range(23)], dtype="Int64")),
+    ],
+    ids=["intervals", "levels", "missing"],
+)
+def test_indexes_that_pandas_cannot_compare(then, now):
+    X, y = table_of(then), np.tile(["a", "b"], 12)
+    model = TreeCRF(sequence="id", max_iter=2, early_stopping=False, window=0, potentials="joint").fit(X, y)
+    assert len(model.predict(X)) == len(model.predict(table_of(now))) == 24
+    with pytest.raises(InputError, match="have different pandas indexes"):
+        model.fit(X, pd.Series(y, index=now))
+
+
+def table_of(index):
+    return pd.DataFrame({"id": np.repeat(range(4), 6), "x": np.arange(24.0)}, index=index)
+
+
+def test_missing_times_do_not_decrease():
+    times = pd.DatetimeIndex(["2026-01-01", "2026-01-02", None, "2026-01-03"])
+    as_batch(pd.DataFrame({"id": [1, 1, 1, 1], "x": [1.0, 2, 3, 4]}, index=times), sequence="id")

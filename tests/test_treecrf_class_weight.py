@@ -183,3 +183,11 @@ def test_ways_of_training_without_posteriors_are_refused(parameters):
     X, y = chains(n=10)
     with pytest.raises(ParameterError, match=r"objective='position_likelihood' needs|contexts='seen' needs"):
         small(objective="position_likelihood", **parameters).fit(X, y)
+
+
+def test_a_model_of_an_earlier_version_is_not_weighted_twice():
+    X, y = chains(n=20)
+    model = small(class_weight="balanced", warm_start=True).fit(X, y)
+    model._class_weights = None  # as it is loaded from a file of then, whose trees hold the weights
+    with pytest.raises(ParameterError, match="trained with class_weight by an earlier version"):
+        model.set_params(max_iter=12).fit(X, y)

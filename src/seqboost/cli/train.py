@@ -75,6 +75,14 @@ def estimator(options: dict[str, Any], settings: list[str]) -> Any:
     return seqboost.TreeCRF(**parameters)
 
 
+def _relabelled(value: Any, by_text: dict[str, Any]) -> Any:
+    """Return a dict with labels in the place of their texts, which is what JSON has; all else as it is."""
+    if not isinstance(value, dict):
+        return value
+    followers = {key: [by_text.get(str(to), to) for to in v] if isinstance(v, list) else v for key, v in value.items()}
+    return {by_text.get(key, key): v for key, v in followers.items()}
+
+
 def run_train(
     paths: list[Path],
     target: Path,
@@ -103,6 +111,8 @@ def run_train(
         fit = {"X_val": held.batch, "y_val": held.y}
     if data.reading.features == "words" and "window" not in {n for n, v in options.items() if v is not None}:
         model.set_params(window=word_window(data))
+    by_text = {str(label): label for label in data.label_names}
+    model.set_params(**{name: _relabelled(getattr(model, name), by_text) for name in ("class_weight", "transitions")})
     refit = model.refit
     model.set_params(verbose=0 if quiet else 1)
     start = time.perf_counter()

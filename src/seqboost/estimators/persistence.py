@@ -212,11 +212,14 @@ def _check_room(content: Any) -> None:
         else:
             longest, n_values = max(longest, len(part) if isinstance(part, str) else 0), n_values + 1
     if 4 * longest * n_values > MAX_BYTES:
-        raise ModelFileError(f"the model file holds an array of {n_values} strings of up to {longest} characters")
+        raise ModelFileError(
+            f"a model file has no room for {n_values} strings of up to {longest} characters; use shorter labels"
+        )
 
 
 def _plain_classes(classes: NDArray[Any]) -> list[Any]:
     """Return the labels as JSON can hold them: strings, numbers, booleans, and tuples of these."""
+    _check_room(classes.tolist())
     plain = []
     for label in classes.tolist():
         parts = [_python_scalar(part) for part in (label if isinstance(label, tuple) else (label,))]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.sequences.batch import Layout
+from seqboost.sequences.batch import Layout, places_of
 
 __all__ = ["TrainingTable"]
 
@@ -59,8 +59,9 @@ class TrainingTable(NamedTuple):
             return []
         now, then = np.diff(layout.offsets)[here], self.lengths[numbers[here]]
         is_torn = now < then
-        if self.index is not None and hasattr(layout.index, "get_indexer"):
-            rows = self.index.get_indexer(layout.index)
+        has_labels = self.index is not None and hasattr(layout.index, "get_indexer")
+        rows = places_of(layout.index, self.index) if has_labels else None
+        if rows is not None:
             claimed, known = _by_row(layout, numbers), rows >= 0
             if (self.sequence_of[rows[known]] != claimed[known]).any():
                 return []

@@ -69,13 +69,8 @@ def _texts(cells: Any) -> list[str]:
     if pa.types.is_floating(cells.type) and cells.null_count < len(cells):
         numbers = cells.to_numpy(zero_copy_only=False)
         return ["" if v != v else str(int(v)) if float(v).is_integer() else repr(float(v)) for v in numbers]
-    return ["" if text is None else text for text in cells.cast(pa.string()).to_pylist()]
-
-
-def _labels(cells: Any) -> list[str]:
-    """Return labels as text, booleans as Python writes them."""
-    texts = _texts(cells)
-    return [text.capitalize() for text in texts] if _pyarrow().types.is_boolean(cells.type) else texts
+    texts = ["" if text is None else text for text in cells.cast(pa.string()).to_pylist()]
+    return [text.capitalize() for text in texts] if pa.types.is_boolean(cells.type) else texts  # as pandas writes them
 
 
 def read_parquet(sources: Sequence[Source], reading: Reading, labels: str) -> SequenceData:
@@ -164,7 +159,7 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
                             f"{names[chosen.sequence]!r}; every row must belong to a sequence"
                         )
                     numbers = ids.parse(_texts(cells)).astype(np.int64)
-                label_cells = None if chosen.label is None else _labels(batch.column(chosen.label))
+                label_cells = None if chosen.label is None else _texts(batch.column(chosen.label))
                 lines = range(first, first + batch.num_rows)
                 features = [batch.column(j) for j in chosen.features]
                 rows.add(source, lines, features, label_cells, numbers + n_sequences)

@@ -96,7 +96,7 @@ class TextColumn:
         values, bad = np.full(len(cells), np.nan), {}
         if self._booleans is None:
             present = self._present(cells)
-            self._booleans = all(map(_is_boolean, present)) if present else None
+            self._booleans = any(map(_is_boolean, present)) and not any(map(_is_number, present)) if present else None
         for row, cell in enumerate(cells):
             if cell in self.missing or cell.strip() in MISSING_NUMBERS:
                 continue

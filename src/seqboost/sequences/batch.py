@@ -411,19 +411,31 @@ class SequenceBatch:
         return [flat[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
+def places_of(labels: Any, index: Any) -> NDArray[np.intp] | None:
+    """Return where the labels of one pandas index stand in another, −1 for nowhere; None if pandas cannot tell."""
+    if labels.nlevels != index.nlevels:
+        return None
+    try:
+        return np.asarray(index.get_indexer(labels))
+    except Exception:  # of overlapping intervals, other numbers of levels, missing values: each has its own
+        return None
+
+
 def _aligned(y: Any, index: Any, place: str) -> Any:
     """Return a series in the order of a pandas index; one of another length is refused later."""
     given: Any = getattr(y, "index", None)
     if index is None or not hasattr(given, "get_indexer") or len(given) != len(index) or given.equals(index):
         return y
-    if given.is_unique and index.is_unique:
-        rows = given.get_indexer(index)
+    rows = None
+    if not (given.is_unique and index.is_unique):
+        problem = f"their labels differ in order, and some of {'X' if given.is_unique else 'y'}{place} repeat"
+    else:
+        problem, rows = "they are of different kinds", places_of(index, given)
+    if rows is not None:
         if (rows >= 0).all():
             return y.iloc[rows]
         row = int(np.argmin(rows))
         problem = f"row {row} of X{place} has {index[row : row + 1].tolist()[0]!r}, which y{place} lacks"
-    else:
-        problem = f"their labels differ in order, and some of {'X' if given.is_unique else 'y'}{place} repeat"
     raise InputError(
         f"X{place} and y{place} have different pandas indexes, so labels cannot be matched with rows: {problem}. Give "
         f"both the same index, or pass y{place}.to_numpy() if the labels are in the order of the rows."

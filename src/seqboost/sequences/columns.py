@@ -207,6 +207,10 @@ def floats(values: Sequence[Any], place: Callable[[int], tuple[str, str]]) -> ND
     try:
         with np.errstate(over="ignore"):  # as in `shrink`
             return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:  # an object whose own conversion fails
+        raise InputTypeError(
+            f"Column {place(0)[0]!r} holds a value that cannot be read as a number ({error}). Convert it to a float."
+        ) from error
     except OverflowError:
         name, where = place(next(i for i, value in enumerate(values) if is_beyond_floats(value)))
         raise InputError(

@@ -191,8 +191,8 @@ def _warn_if_index_decreases(layout: Layout) -> None:
         warnings.warn(
             f"The index of X decreases inside a sequence: {layout.where(int(layout.offsets[i]) + place)} has "
             f"{index[place]} after {index[place - 1]}. The rows of a sequence are read in the order of the table, "
-            "and labels depend on it. Sort the table by time, for example with X.sort_index(), or call "
-            "X.reset_index(drop=True) if the order of its rows is right; do the same with y.",
+            "and labels depend on it. If that order is right, call X.reset_index(drop=True); if the index is the time, "
+            "sort by it with X.sort_index(). Do the same with y.",
             UserWarning,
             stacklevel=7,
         )
@@ -208,7 +208,8 @@ def _first_decrease(index: Any, starts: NDArray[np.int64]) -> int | None:
         level = index.get_level_values(k)
         values = level.asi8 if hasattr(level, "asi8") else level.to_numpy()
         if values.dtype.kind in "iuf":
-            decreases |= tied & (values[1:] < values[:-1])
+            known = ~np.asarray(level.isna())
+            decreases |= tied & (values[1:] < values[:-1]) & known[1:] & known[:-1]
         else:  # the order of words means nothing
             try:
                 values = level.factorize()[0]

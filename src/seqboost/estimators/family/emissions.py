@@ -88,15 +88,15 @@ class Emissions:
             codes = _codes(batch, j, known)
             counts = np.zeros((len(known), n_labels))
             np.add.at(counts, codes[codes >= 0], of_label[codes >= 0])
-            scores.append(np.log((counts + smoothing) / (counts.sum(axis=0) + smoothing * len(known))))
+            scores.append(_log_share(counts + smoothing, counts.sum(axis=0) + smoothing * len(known)))
         mean, variance = _moments(binner.numbers(batch), of_label)
         n_sparse = 0 if batch.sparse is None else batch.sparse.shape[1]
         present, absent = np.zeros((2, n_sparse, n_labels))
         if batch.sparse is not None:
             there = _presence(batch.sparse)
             count, total = there.T @ of_label, of_label.sum(axis=0)
-            present = np.log((count + smoothing) / (total + 2 * smoothing))
-            absent = np.log((np.maximum(total - count, 0.0) + smoothing) / (total + 2 * smoothing))
+            present = _log_share(count + smoothing, total + 2 * smoothing)
+            absent = _log_share(np.maximum(total - count, 0.0) + smoothing, total + 2 * smoothing)
         return cls(binner, tuple(scores), mean, variance, present, absent)
 
     def scores(self, batch: SequenceBatch) -> NDArray[np.float64]:
@@ -147,6 +147,12 @@ def log_probabilities(stored: Stored, name: str, shape: tuple[int, int], *, axis
     sums_to_one = not table.size or np.allclose(np.exp(table).sum(axis=axis), 1.0)
     stored.require(sums_to_one, f"the probabilities of {name!r} do not sum to one")
     return table
+
+
+def _log_share(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log(part / whole), also where the ratio of huge and tiny numbers is not a float."""
+    share: NDArray[np.float64] = np.log(part) - np.log(whole)
+    return share
 
 
 def _check_magnitude(batch: SequenceBatch) -> None:
