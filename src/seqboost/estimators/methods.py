@@ -46,6 +46,7 @@ __all__ = [
     "check_refit",
     "check_sampling",
     "check_still_held_out",
+    "check_weights_outside_trees",
     "ensemble_maker",
     "objective_class",
     "sampler_of",
@@ -111,6 +112,16 @@ def check_class_weight(parameters: Mapping[str, Any]) -> None:
             )
     elif parameters["class_weight"] is not None and parameters["decoding"] == "viterbi":
         raise ParameterError(WEIGHTED_VITERBI)
+
+
+def check_weights_outside_trees(parameters: Mapping[str, Any], class_weights: Any) -> None:
+    """Raise ParameterError if a warm start would weight labels again that an earlier version weighted in the trees."""
+    weighted = parameters["class_weight"] is not None and parameters["objective"] != "position_likelihood"
+    if weighted and class_weights is None:
+        raise ParameterError(
+            "this model was trained with class_weight by an earlier version, which put the weights into the trees; it "
+            "cannot be trained further. Train it anew (warm_start=False)"
+        )
 
 
 def check_refit(parameters: Mapping[str, Any]) -> None:

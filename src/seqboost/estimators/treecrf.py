@@ -26,6 +26,7 @@ from seqboost.estimators.methods import (
     check_refit,
     check_sampling,
     check_still_held_out,
+    check_weights_outside_trees,
     sampling_rule,
 )
 from seqboost.estimators.parameters import (
@@ -444,12 +445,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             parameters = kept(parameters, self._lasting)
             known = {name: self._lasting[name] for name in LASTING if name in self._lasting}
             check_unchanged(type(self).__name__, known, parameters)
-            in_trees = self.objective == "position_likelihood"
-            if self.class_weight is not None and self._class_weights is None and not in_trees:
-                raise ParameterError(
-                    "this model was trained with class_weight by an earlier version, which put the weights into the "
-                    "trees; it cannot be trained further. Train it anew (warm_start=False)"
-                )
+            check_weights_outside_trees(parameters, self._class_weights)
         hooked = scikit_callbacks(self, X, y, sample_weight, parameters["max_iter"])
         with hooked as hooks, unchanged_on_failure(self):
             training = (self._known if is_warm else self._learned)(X, y, sample_weight)
