@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from seqboost import TreeCRF
 from seqboost.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.sequences import as_batch, as_labels, sequence_weights
 
@@ -308,3 +309,11 @@ def test_labels_and_indexes_that_cannot_be_hashed():
         as_labels([[memoryview(bytearray(b"a"))]])
     table = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([{}, {}], dtype=object))
     assert as_batch([table]).n_rows == 2
+
+
+def test_integers_beyond_floats_where_training_had_numbers():
+    model = TreeCRF(max_iter=1, window=0, early_stopping=False).fit([[1.0, 2.0, 3.0]] * 4, [[0, 1, 0]] * 4)
+    with pytest.raises(InputError, match="too large for a float, at sequence 0, position 1"):
+        model.predict([[1, 10**400, 3]])
+    with pytest.raises(InputError, match="too large for a float, at sequence 0, position 1"):
+        as_batch([[Decimal(2), 10**400]], schema=model._schema)

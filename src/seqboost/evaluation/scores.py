@@ -182,11 +182,11 @@ def as_floats(values: Any, name: str) -> NDArray[np.float64]:
     """Return numbers as an array of floats, refusing what NumPy would make floats of, as strings and times."""
     try:
         given = np.asarray(values)
-        if given.dtype.kind == "O" and all(isinstance(value, Real) for value in given.flat):
-            given = given.astype(np.float64)
-        if given.dtype.kind not in "biuf":
-            raise TypeError
         with np.errstate(over="ignore"):  # a longdouble beyond all floats becomes infinite, and is refused as such
+            if given.dtype.kind == "O" and all(isinstance(value, Real) for value in given.flat):
+                given = given.astype(np.float64)
+            if given.dtype.kind not in "biuf":
+                raise TypeError
             return given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputTypeError(f"{name} must hold numbers, one for each place of a regular array.") from None

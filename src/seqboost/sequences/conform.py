@@ -23,6 +23,7 @@ from seqboost.sequences.columns import (
     Extra,
     assemble,
     category_column,
+    floats,
     is_number_type,
     type_name,
     value_types,
@@ -315,7 +316,11 @@ def _numbers(
             f"Column {name!r} was {kind} when {estimator_name} was trained, but {batch.where(row)} holds {value!r}, a "
             f"{type(value).__name__}. Pass {instead}."
         )
-    return np.array([*source.categories, np.nan], dtype=np.float64)[source.values]  # code -1 points to the last
+
+    def place(i: int) -> tuple[str, str]:
+        return name, batch.where(int(np.argmax(source.values == i)))
+
+    return floats([*source.categories, np.nan], place)[source.values]  # code -1 points to the last
 
 
 def _sparse_part(

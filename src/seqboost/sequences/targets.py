@@ -123,13 +123,23 @@ def _array(values: Any, name: str) -> NDArray[Any]:
             raise InputError(f"{name} is a table without columns; expected one column, of labels.")
         if len(frame.columns) != 1:
             return np.asarray(frame.to_numpy())
-        return _array(frame.get_column(frame.columns[0]).to_native(), name)[:, None]
+        return _array(_only_column(frame, name), name)[:, None]
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         _refuse_times(values, name)
         return none_for_masked(values)
     array = series_array(values)
     _refuse_times(array, name)
     return array
+
+
+def _only_column(frame: Any, name: str) -> Any:
+    """Return the one column of a table of labels."""
+    try:
+        return frame.get_column(frame.columns[0]).to_native()
+    except Exception as error:  # a name that the library of the table cannot look up, each in its own way
+        raise InputError(
+            f"{name} is a table whose column {frame.columns[0]!r} cannot be read ({error!s:.100}); pass an array."
+        ) from error
 
 
 def _refuse_times(labels: NDArray[Any], name: str) -> None:
