@@ -317,3 +317,10 @@ def test_integers_beyond_floats_where_training_had_numbers():
         model.predict([[1, 10**400, 3]])
     with pytest.raises(InputError, match="too large for a float, at sequence 0, position 1"):
         as_batch([[Decimal(2), 10**400]], schema=model._schema)
+
+
+def test_a_mask_of_another_shape_than_its_array():
+    array = np.ma.masked_array(np.zeros((4, 3)), mask=np.eye(4, 3))
+    array._mask = array._mask[..., None]
+    with pytest.raises(InputError, match=r"of shape \(4, 3\) whose mask has shape \(4, 3, 1\)"):
+        as_batch([array])

@@ -33,9 +33,16 @@ def unmask(array: Any, where: str) -> NDArray[Any]:
     if not isinstance(array, np.ma.MaskedArray):
         return series_array(array)
     check_dtype(array, where)
+    if np.shape(np.ma.getmask(array)) not in ((), array.shape):
+        raise InputError(
+            f"{where} is a masked array of shape {array.shape} whose mask has shape {np.shape(np.ma.getmask(array))}; "
+            "give it a mask of its own shape."
+        )
     if array.dtype.kind not in "biuf" or (array.dtype.kind in "iu" and _exceeds_floats(array)):
         return none_for_masked(array)
-    return np.asarray(np.ma.filled(array.astype(np.float64), np.nan))  # of a masked matrix it is still a matrix
+    values = array.view(np.ndarray).astype(np.float64)  # of a masked matrix, too, whose own methods change its shape
+    values[np.ma.getmaskarray(array).view(np.ndarray)] = np.nan
+    return values
 
 
 def _exceeds_floats(array: NDArray[Any]) -> bool:
