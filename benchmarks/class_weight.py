@@ -15,7 +15,6 @@ potentials, one window for all three).
 from __future__ import annotations
 
 import argparse
-import time
 from typing import Any
 
 import lightgbm as lgb
@@ -32,22 +31,19 @@ WEIGHTS: tuple[Any, ...] = (None, {1: 2.0}, {1: 5.0}, {1: 20.0}, "balanced")
 WINDOW, MAX_ROUNDS = 6, 500
 SETS = {"hyphen": 0, "protein": 4, "stress": 6, "occupancy": 6}  # windows
 
-Found = tuple[np.ndarray, np.ndarray, float]
+Found = tuple[np.ndarray, np.ndarray]
 
 
 def treecrf(
     weight: Any, X: list[np.ndarray], y: list[np.ndarray], X_test: list[np.ndarray], objective: str = "likelihood"
 ) -> Found:
-    """Return labels and probabilities of label 1, and the seconds of the fit."""
-    began = time.perf_counter()
+    """Return labels and probabilities of label 1."""
     model = TreeCRF(class_weight=weight, objective=objective, random_state=0).fit(X, y)
-    seconds = time.perf_counter() - began
-    return np.concatenate(model.predict(X_test)), np.concatenate(model.predict_proba(X_test))[:, 1], seconds
+    return np.concatenate(model.predict(X_test)), np.concatenate(model.predict_proba(X_test))[:, 1]
 
 
 def lightgbm(weight: Any, X: list[np.ndarray], y: list[np.ndarray], X_test: list[np.ndarray]) -> Found:
     """Return the same of LightGBM on windows."""
-    began = time.perf_counter()
     n_held = len(X) // 5
     held, rest = (X[:n_held], np.concatenate(y[:n_held])), (X[n_held:], np.concatenate(y[n_held:]))
     settings = {"class_weight": weight, "learning_rate": 0.05, "random_state": 0, "n_jobs": 1, "verbose": -1}
@@ -59,9 +55,8 @@ def lightgbm(weight: Any, X: list[np.ndarray], y: list[np.ndarray], X_test: list
     )  # fmt: skip
     model = lgb.LGBMClassifier(n_estimators=max(1, first.best_iteration_), **settings)
     model.fit(window_rows(X, WINDOW)[0], np.concatenate(y))
-    seconds = time.perf_counter() - began
     rows = window_rows(X_test, WINDOW)[0]
-    return model.predict(rows), model.predict_proba(rows)[:, 1], seconds
+    return model.predict(rows), model.predict_proba(rows)[:, 1]
 
 
 def weighted_terms(weight: Any, *data: Any) -> Found:
@@ -115,14 +110,14 @@ def main() -> None:
     for weight in WEIGHTS:
         of_labels = weights_of(weight, np.concatenate(y))
         for name, fit in LABELLERS.items():
-            said, prob, seconds = fit(weight, X, y, X_test)
+            said, prob = fit(weight, X, y, X_test)
             right = float(np.sum((said == 1) & (true == 1)))
             rows.append(
                 {
                     "class_weight": str(weight), "labeller": name, "labelled 1, %": 100 * float(said.mean()),
                     "recall, %": 100 * right / true.sum(),
                     "precision, %": 100 * right / said.sum() if said.any() else None,
-                    "average precision": float(average_precision_score(true, prob)), "fit s": seconds,
+                    "average precision": float(average_precision_score(true, prob)),
                     "weighted log-loss": float(log_loss(true, prob, sample_weight=of_labels[true])),
                 }
             )  # fmt: skip
