@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
 from seqboost.features import BinnedRows
 from seqboost.trees import DenseColumns, Policies, SparseColumns
 

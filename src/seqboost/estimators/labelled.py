@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError
+from seqboost.core.exceptions import InputError
+from seqboost.core.offsets import locate
 from seqboost.objectives.forbidden import find_forbidden
 from seqboost.sequences import SequenceBatch
 
@@ -69,10 +70,10 @@ class Labelled:
         """Raise InputError at the first unobserved label, for ``what`` cannot do without."""
         hidden = np.flatnonzero(self.labels < 0)
         if len(hidden):
-            s = int(np.searchsorted(self.batch.offsets, hidden[0], side="right")) - 1
+            s, position = locate(self.batch.offsets, hidden[0])
             raise InputError(
                 f"{what} needs every label, but {self.name}[{s if self.numbers is None else self.numbers[s]}] has an "
-                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; {cure}, or leave such "
+                f"unobserved one (None or NaN) at position {position}; {cure}, or leave such "
                 f"sequences out"
             )
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
-from seqboost._stored import Stored
-from seqboost.exceptions import InputError
+from seqboost.core.exceptions import InputError
+from seqboost.core.jit import jit
+from seqboost.core.stored import Stored
 from seqboost.features.binning import MAX_NUMERIC_BINS, find_thresholds, rise_within
 
 __all__ = ["IndicatorCoder"]

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._stored import LARGEST_SCORE
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
+from seqboost.core.offsets import positions
+from seqboost.core.stored import LARGEST_SCORE
 from seqboost.features.binner import FeatureBinner
 from seqboost.features.categories import category_lookup
 from seqboost.features.layout import CATEGORICAL, NUMERIC
@@ -314,7 +315,7 @@ def _seen_features(
     n_offsets, n_columns = windows.shape
     seen = np.zeros((n_offsets, n_columns + 1), dtype=np.bool_)  # the last one: beyond the end
     lengths = np.diff(rows.offsets)
-    position = np.arange(rows.n_rows) - np.repeat(rows.offsets[:-1], lengths)
+    position = positions(rows.offsets)
     remaining = np.repeat(lengths, lengths) - position
     n_pairs = np.diff(rows.indptr)
     for o, offset in enumerate(offsets):

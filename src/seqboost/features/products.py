@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, run_tasks
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
+from seqboost.core.jit import jit
+from seqboost.core.threads import run_tasks
 from seqboost.features.linear import LinearColumns, LinearRows
 
 __all__ = ["LinearGradient", "LinearWeights"]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
 from seqboost.model.validation import check_forest, check_routes
 from seqboost.trees import Routes
 from seqboost.trees.tree import LAG, SPARSE, Tree

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, jit
+from seqboost.core.jit import inner, jit
 
 if TYPE_CHECKING:
     from seqboost.model.forest import Forest

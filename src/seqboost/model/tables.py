@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.jit import jit
 from seqboost.model.traversal import read_only, used_sparse
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
@@ -197,7 +198,7 @@ def _groups(forest: Forest, split_lane: NDArray[np.int64], width: int) -> tuple[
 
 
 def _context_mask(
-    forest: Forest, split_lane: NDArray[np.int64], keep: NDArray[np.uint64], label: NDArray[np.int64], n_lanes: int
+    forest: Forest, split_lane: NDArray[np.int64], keep: NDArray[np.uint64], label: NDArray[np.int32], n_lanes: int
 ) -> NDArray[np.uint64]:
     """Combine the lag splits of each tree into one mask per extended context, (E, n_lanes); label is (order, E)."""
     mask = np.full((label.shape[1], n_lanes), ~np.uint64(0), dtype=np.uint64)
@@ -208,17 +209,6 @@ def _context_mask(
         bit = (word >> (v & 63).astype(np.uint64)) & np.uint64(1)
         np.bitwise_and.at(mask[e], split_lane[splits], keep[bit.astype(np.int64), splits])
     return mask
-
-
-def _context_labels(n_labels: int, order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Label at each lag in each extended context (order, E), and the first extended context of each type."""
-    n_existing = n_labels ** np.arange(order + 1, dtype=np.int64)
-    base = np.concatenate([[0], np.cumsum(n_existing)]).astype(np.int64)
-    label = np.full((order, base[-1]), n_labels, dtype=np.int64)
-    for lag in range(1, order + 1):
-        for j in range(lag, order + 1):
-            label[lag - 1, base[j] : base[j + 1]] = np.arange(n_existing[j]) // n_labels ** (lag - 1) % n_labels
-    return label, base[:-1]
 
 
 def _lanes(forest: Forest, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -279,7 +269,8 @@ def build_tables(forest: Forest, width: int) -> QuickTables | None:
     leaf_value[np.repeat(lane, np.diff(forest.leaf_start)), leaf_bit] = forest.value
     groups = _groups(forest, split_lane, width)
     block_group, group_feature = groups[:2]
-    label, context_base = _context_labels(forest.n_labels, forest.order)
+    space = ContextSpace(forest.n_labels, forest.order)
+    label, context_base = space.lag_labels(), space.base
     dense = _dense_table(forest, split_lane % width, keep, width, groups)
     if dense is None or label.shape[1] * n_lanes * 8 > MAX_BYTES:
         return None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost.core.jit import jit
 from seqboost.objectives.curvature import COUNT, MIXING
 
 __all__ = ["add_observed", "subtract_expected"]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.exceptions import InputError
 
 __all__ = ["find_forbidden", "raise_if_forbidden"]
 
@@ -15,12 +16,6 @@ __all__ = ["find_forbidden", "raise_if_forbidden"]
 def _context_name(context: tuple[int, ...], classes: Sequence[object]) -> str:
     """Name a context, oldest label first."""
     return ", ".join(repr(classes[label]) for label in reversed(context))
-
-
-def _table_row(context: tuple[int, ...], n_labels: int) -> int:
-    """Give the extended context of (y_{t-1}, y_{t-2}, ...), which is shorter than the order near the start."""
-    base = sum(n_labels**i for i in range(len(context)))
-    return base + sum(label * n_labels**lag for lag, label in enumerate(context))
 
 
 def find_forbidden(
@@ -51,11 +46,13 @@ def find_forbidden(
         Ends of sentences whose subject is the sequence: "moves from 'B' to 'B' at position 5".
     """
     n_labels = table.shape[1]
+    space = ContextSpace(n_labels, order)
     names = list(range(n_labels)) if classes is None else list(classes)
     reached: set[tuple[int, ...]] = {()}  # contexts that some allowed path ends in, lag 1 first
     for t, label in enumerate(labels):
+        contexts = {c: space.base[len(c)] + space.number(c) for c in reached}
         candidates = range(n_labels) if label < 0 else (int(label),)
-        moves = [(c, k) for c in reached for k in candidates if table[_table_row(c, n_labels), k] > -np.inf]
+        moves = [(c, k) for c, e in contexts.items() for k in candidates if table[e, k] > -np.inf]
         if t == len(labels) - 1 and end is not None:
             if moves and all(end[k] == -np.inf for _, k in moves):
                 return f"ends with {names[label]!r}" if label >= 0 else "has no allowed last label"

@@ -25,14 +25,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, run_tasks
-from seqboost.chain import sequence_chunks
-from seqboost.exceptions import ParameterError
+from seqboost.core.contexts import observed_contexts
+from seqboost.core.exceptions import ParameterError
+from seqboost.core.jit import jit
+from seqboost.core.offsets import sequence_chunks
+from seqboost.core.threads import run_tasks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
-from seqboost.objectives.paths import observed_contexts
 
 __all__ = ["LocalLikelihood"]
 
@@ -80,11 +81,8 @@ class LocalLikelihood(ChainObjective):
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         space, offsets, n_positions = self._space, self._offsets, len(self._labels)
         lengths = np.diff(offsets)
-        position = np.arange(n_positions) - np.repeat(offsets[:-1], lengths)
-        scored = self._labels >= 0
-        for lag in range(1, space.order + 1):
-            rows = np.flatnonzero(position >= lag)
-            scored[rows] &= self._labels[rows - lag] >= 0
+        marked, _ = observed_contexts(self._labels, offsets, space.n_labels, space.order, mark_unobserved=True)
+        scored = (self._labels >= 0) & (marked >= 0)
         self._is_scored = scored
         self._ends_checked = not np.any(self._end == -np.inf)
         before = np.append(0, np.cumsum(scored))

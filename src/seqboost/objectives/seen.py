@@ -33,7 +33,9 @@ from seqboost.chain import (
     seen_posterior_chunk,
     seen_steps,
 )
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.contexts import row_types
+from seqboost.core.exceptions import InputError, ParameterError
+from seqboost.core.offsets import locate
 from seqboost.objectives.cells import add_observed, subtract_expected
 from seqboost.objectives.curvature import COUNT, MIXING
 from seqboost.objectives.forbidden import raise_if_forbidden
@@ -100,17 +102,16 @@ class SeenLikelihood(Likelihood):
     def _refuse_unobserved(self) -> None:
         hidden = np.flatnonzero(self._labels < 0)
         if len(hidden):
-            sequence = int(np.searchsorted(self._offsets, hidden[0], side="right")) - 1
+            sequence, position = locate(self._offsets, hidden[0])
             raise InputError(
                 f"contexts='seen' needs every label, but y[{sequence}] has an unobserved one (None or NaN) at position "
-                f"{hidden[0] - self._offsets[sequence]}; use contexts='all', or leave such sequences out"
+                f"{position}; use contexts='all', or leave such sequences out"
             )
 
     def _possible_positions(self) -> NDArray[np.float64]:
         """Return Σ w over the positions at which each parameter's state is possible, for the curvature "count"."""
         contexts, graph, order = self._contexts, self._contexts.graph, self._contexts.order
-        position = np.arange(len(self._labels)) - np.repeat(self._offsets[:-1], np.diff(self._offsets))
-        at = np.bincount(np.minimum(position, order), weights=self._row_weights, minlength=order + 1)
+        at = np.bincount(row_types(self._offsets, order), weights=self._row_weights, minlength=order + 1)
         from_on = np.cumsum(at[::-1])[::-1]
         per_state = np.zeros(contexts.n_states)
         for j in range(order + 1):

@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost._stored import Stored
-from seqboost.exceptions import InputError
+from seqboost.core.exceptions import InputError
+from seqboost.core.offsets import locate
+from seqboost.core.stored import Stored
 
 __all__ = ["BatchSchema", "ColumnSchema", "Layout", "SequenceBatch"]
 
@@ -209,8 +210,8 @@ class Layout:
         """Say in words where a row lies: ``"sequence 3, position 7"``."""
         if self.origin == "flat":
             return f"row {int(row)}"
-        sequence = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        text = f"sequence {sequence}, position {int(row - self.offsets[sequence])}"
+        sequence, position = locate(self.offsets, row)
+        text = f"sequence {sequence}, position {position}"
         if self.table_rows is not None:
             text += f" (row {int(self.table_rows[row])} of the table)"
         return text
@@ -230,7 +231,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class SequenceBatch:
-    """Sequences in the one form all rooms understand.
+    """Sequences in the one form all packages understand.
 
     Indexing selects *sequences* and gives a batch again, so scikit-learn's splitters slice it as they would an array.
 

@@ -22,14 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import lean
+from seqboost.core.jit import lean
+from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.routes import Routes
 from seqboost.trees.tree import DENSE, LAG, Tree
 
-__all__ = ["DIRECTION", "INSTANCE_WEIGHTING", "SURROGATE", "Policies", "lacks_values", "with_shares"]
-
-DIRECTION, INSTANCE_WEIGHTING, SURROGATE = 0, 1, 2
+__all__ = ["Policies", "lacks_values", "with_shares"]
 
 SHARES = np.float32(1e-30), np.float32(1.0 - 2.0**-24)  # the smallest and the largest one
 
