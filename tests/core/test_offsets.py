@@ -5,14 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from seqboost.core.offsets import locate, position_bounds, positions, sequence_chunks, sequence_numbers
+from seqboost.core.offsets import locate, position_bounds, positions, sequence_chunks, sequence_numbers, starts_of
 
 LENGTHS = [[1], [5], [1, 1, 1], [3, 1, 4, 1, 5], np.random.default_rng(0).integers(1, 9, 40).tolist(), []]
 
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 def test_where_positions_lie(lengths):
-    offsets = np.append(0, np.cumsum(lengths, dtype=np.int64))
+    offsets = starts_of(lengths)
+    assert offsets.tolist() == [sum(lengths[:s]) for s in range(len(lengths) + 1)]
+    assert offsets.dtype == np.int64
     places = [(s, t) for s, length in enumerate(lengths) for t in range(length)]
     bounds = [(int(offsets[s]), int(offsets[s + 1])) for s, _ in places]
     assert sequence_numbers(offsets).tolist() == [s for s, _ in places]

@@ -40,27 +40,15 @@ _lock = threading.Lock()
 
 
 def compile_beside(
-    kernel: Any,
-    module: str,
-    argument: str,
-    n_threads: int,
-    ours: Callable[[], Iterable[tuple[Any, tuple[Any, ...]]]],
+    kernel: Any, module: str, argument: str, n_threads: int, ours: Callable[[], Iterable[tuple[Any, Any]]]
 ) -> bool:
-    """Start a helper if a kernel is not compiled yet; return whether one is at work on the task.
+    """Have ``python -m module argument`` compile kernels; return whether a helper is at work on that.
 
-    A helper at work on another task is stopped: there is one at a time.
+    ``kernel`` stands for all of them: if it is compiled or cached, nothing happens. Nor does it for ``n_threads=1``: a
+    user who asks for one job gets one process. A helper at work on another task is stopped.
 
-    Parameters
-    ----------
-    kernel : compiled function
-        The kernel that stands for all: if it is compiled or cached, there is nothing to do.
-    module, argument : str
-        The helper's task: ``python -m module argument``.
-    n_threads : int
-        Nothing happens for 1: a user who asks for one job gets one process.
-    ours : callable
-        Returns pairs of a kernel and the types of its arguments, which this process compiles while a new helper starts:
-        what the helper would come to last, so that both end at about the same time.
+    When a new helper starts, this process compiles the pairs of a kernel and the types of its arguments that ``ours``
+    returns: what the helper would come to last, so that both end at about the same time.
     """
     global _helper, _task
     with _lock:
@@ -78,7 +66,7 @@ def compile_beside(
         return True
 
 
-def _compile(ours: Callable[[], Iterable[tuple[Any, tuple[Any, ...]]]]) -> None:
+def _compile(ours: Callable[[], Iterable[tuple[Any, Any]]]) -> None:
     """Compile kernels for the types of their arguments; those that fail are left to the helper."""
     with suppress(Exception):
         for kernel, types in ours():

@@ -154,22 +154,9 @@ def observed_contexts(
     *,
     mark_unobserved: bool = False,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return context and extended context of each position on the path of its labels.
+    """Return context and extended context of each position on the path of its labels (-1 = unobserved), shapes (N,).
 
-    Parameters
-    ----------
-    labels : ndarray of int32, shape (N,)
-        Label codes, -1 = unobserved.
-    offsets : ndarray of int64, shape (n_sequences + 1,)
-        Where each sequence starts.
-    n_labels, order : int
-        K and m.
-    mark_unobserved : bool, default=False
-        Whether positions with an unobserved label among their lags get -1; by default label 0 is put in its place.
-
-    Returns
-    -------
-    context, extended : ndarray of int32, shape (N,)
+    With ``mark_unobserved``, both are -1 where a label among the lags is unobserved; otherwise label 0 takes its place.
 
     Examples
     --------

@@ -1,17 +1,8 @@
 """Exceptions raised by seqboost.
 
-The tree (each also derives from the built-in that scikit-learn's habits expect)::
+Each also derives from the built-in exception that scikit-learn's users expect.
 
-    SeqboostError
-    ├── InputError        (ValueError)   data that cannot be used: shapes, lengths, values
-    ├── InputTypeError    (TypeError)    data of a kind that is not understood
-    ├── ParameterError    (ValueError)   a parameter of an estimator that makes no sense
-    ├── DataFileError     (ValueError)   a data file that cannot be read: damaged lines, unknown columns or formats
-    ├── ModelFileError    (ValueError)   a model file that is damaged, truncated or foreign
-    ├── MissingExtraError (ImportError)  a package is not installed that this needs
-    └── MemoryLimitError  (MemoryError)  a fit that would not fit into memory
-
-Every message says what was expected, what came, where (sequence and position) and how to mend it.
+Every message says what was expected, what came, where (sequence and position) and how to fix it.
 """
 
 from __future__ import annotations

@@ -18,9 +18,7 @@ GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 @inner
-def mix(
-    z: np.uint64,  # IN
-) -> np.uint64:
+def mix(z: np.uint64) -> np.uint64:
     """Return the 64 bits that stand for counter ``z``, each of which depends on all bits of ``z``."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -28,19 +26,12 @@ def mix(
 
 
 @inner
-def random_number(
-    seed: np.uint64,  # IN
-    number: int,  # IN
-) -> np.uint64:
+def random_number(seed: np.uint64, number: int) -> np.uint64:
     """Return random number ``number`` of a seed, 64 bits."""
     return mix(seed + np.uint64(number + 1) * GAMMA)
 
 
 @inner
-def random_below(
-    seed: np.uint64,  # IN
-    number: int,  # IN
-    bound: int,  # IN at least 1
-) -> np.int64:
-    """Return random number ``number`` of a seed, from 0 to ``bound`` − 1."""
+def random_below(seed: np.uint64, number: int, bound: int) -> np.int64:
+    """Return random number ``number`` of a seed, from 0 to ``bound`` − 1; ``bound`` is at least 1."""
     return np.int64(random_number(seed, number) % np.uint64(bound))

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.jit import jit
+from seqboost.core.offsets import starts_of
 from seqboost.model.traversal import read_only, used_sparse
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
@@ -164,7 +165,7 @@ def choose_width(forest: Forest, n_bytes: int) -> int:
     by_feature = splits[np.argsort(forest.feature[splits], kind="stable")]
     n_classes = np.zeros(len(splits_of), dtype=np.int64)
     code_class = np.zeros((len(splits_of), N_CODES), dtype=np.uint8)
-    group_start = np.concatenate([[0], np.cumsum(splits_of)]).astype(np.int64)
+    group_start = starts_of(splits_of)
     scratch = np.zeros(2 * N_CODES, dtype=np.int64)
     _code_classes(group_start, by_feature, forest.word_start, forest.words, scratch, code_class, n_classes)
     width = MAX_WIDTH
@@ -188,7 +189,7 @@ def _groups(forest: Forest, split_lane: NDArray[np.int64], width: int) -> tuple[
     keys, counts = np.unique(key, return_counts=True)
     per_block = np.bincount(keys // n_features, minlength=n_blocks)
     padded = -(-per_block // GROUPS_AT_ONCE) * GROUPS_AT_ONCE
-    block_group = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
+    block_group = starts_of(padded)
     place = np.arange(len(keys)) + np.repeat(block_group[:-1] - np.cumsum(per_block) + per_block, per_block)
     group_feature = np.full(block_group[-1], feature[0] if len(feature) else 0, dtype=np.int64)
     group_feature[place] = keys % n_features
@@ -238,7 +239,7 @@ def _postings(
     use = np.searchsorted(used, forest.feature[splits])
     size = np.zeros(len(used), dtype=np.int64)
     np.maximum.at(size, use, n_bits)
-    use_start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    use_start = starts_of(size)
     first = np.concatenate([[0], np.cumsum(n_bits)])[:-1]
     n_rows = int(use_start[-1])
     if (n_blocks * n_rows + int(n_bits.sum())) * 8 > MAX_BYTES:

@@ -29,9 +29,10 @@ from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, beam_sequence
 from seqboost.core.contexts import observed_contexts, row_types
-from seqboost.core.exceptions import InputError, ParameterError
-from seqboost.core.offsets import locate, sequence_chunks
+from seqboost.core.exceptions import ParameterError
+from seqboost.core.offsets import sequence_chunks
 from seqboost.core.threads import run_tasks
+from seqboost.objectives import checks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
@@ -43,8 +44,8 @@ __all__ = ["BeamLikelihood"]
 class BeamLikelihood(ChainObjective):
     """Log-likelihood of the observed labels among the labellings within a beam.
 
-    The face of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives`` returns is
-    overwritten by its next call.
+    The interface is that of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives``
+    returns is overwritten by its next call.
 
     Parameters
     ----------
@@ -55,8 +56,6 @@ class BeamLikelihood(ChainObjective):
 
     Attributes
     ----------
-    has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
         Lengths of the sequences.
 
@@ -75,13 +74,7 @@ class BeamLikelihood(ChainObjective):
         super().__init__(labels, offsets, **settings)
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
-        hidden = np.flatnonzero(self._labels < 0)
-        if len(hidden):
-            s, position = locate(self._offsets, hidden[0])
-            raise InputError(
-                f"training with a beam needs every label, but y[{s}] has an unobserved one (None or NaN) at position "
-                f"{position}; use beam=None in fit, or leave such sequences out"
-            )
+        checks.check_observed(self._labels, self._offsets, "training with a beam", "use beam=None in fit")
         space, lengths = self._space, np.diff(self._offsets)
         self.n_observed = lengths.astype(np.int64)
         self._weights = weights

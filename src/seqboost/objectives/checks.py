@@ -20,6 +20,24 @@ def curvature_code(curvature: str) -> int:
     return _CURVATURES[curvature]
 
 
+def check_observed(
+    labels: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    what: str,
+    cure: str,
+    name: str = "y",
+    numbers: NDArray[np.intp] | None = None,
+) -> None:
+    """Raise InputError at the first unobserved label, which ``what`` needs; ``numbers`` are those the user knows."""
+    hidden = np.flatnonzero(labels < 0)
+    if len(hidden):
+        s, position = locate(offsets, hidden[0])
+        raise InputError(
+            f"{what} needs every label, but {name}[{s if numbers is None else numbers[s]}] has an unobserved one (None "
+            f"or NaN) at position {position}; {cure}, or leave such sequences out"
+        )
+
+
 def check_labels(labels: NDArray[np.int32], offsets: NDArray[np.int64], n_labels: int) -> None:
     """Raise if a label code is neither in 0..K-1 nor -1."""
     bad = np.flatnonzero((labels < -1) | (labels >= n_labels))

@@ -76,6 +76,9 @@ def raise_if_forbidden(
     order: int,
     end: NDArray[np.float64] | None = None,
     classes: Sequence[object] | None = None,
+    *,
+    name: str = "y",
+    numbers: NDArray[np.intp] | None = None,
 ) -> None:
     """Raise if the labels of a sequence cannot be had under the forbidden entries of a table.
 
@@ -87,6 +90,8 @@ def raise_if_forbidden(
         Where each sequence starts.
     table, order, end, classes
         As in ``find_forbidden``.
+    name, numbers : str and ndarray, optional
+        What the labels and the sequences are called in messages.
 
     Raises
     ------
@@ -99,6 +104,6 @@ def raise_if_forbidden(
         fault = find_forbidden(labels[offsets[sequence] : offsets[sequence + 1]], table, order, end, classes)
         if fault is not None:
             raise InputError(
-                f"y[{sequence}] {fault}, which transitions=... forbids. Allow it in `transitions`, or mend the labels "
-                f"of that sequence (or leave them unobserved: None)."
+                f"{name}[{sequence if numbers is None else numbers[sequence]}] {fault}, which transitions=... forbids. "
+                f"Allow it in `transitions`, or mend the labels of that sequence (or leave them unobserved: None)."
             )

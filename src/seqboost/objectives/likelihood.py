@@ -16,13 +16,12 @@ from seqboost.core.contexts import observed_contexts, row_types
 from seqboost.core.exceptions import ParameterError
 from seqboost.core.offsets import sequence_chunks
 from seqboost.core.threads import run_tasks
-from seqboost.objectives.cells import add_observed, subtract_expected
+from seqboost.objectives.cells import add_observed, score_cells, subtract_expected
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table, mean_caution, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.partial import ClampedSequences
-from seqboost.objectives.paths import score_cells
 
 __all__ = ["Likelihood"]
 

@@ -43,8 +43,8 @@ VALUES = -1  # in place of a curvature: no derivatives
 class LocalLikelihood(ChainObjective):
     """Log of the probabilities of the observed labels, each given the labels before it.
 
-    The face of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives`` returns is
-    overwritten by its next call. Cells of other contexts than the observed ones are zeroed once and never again.
+    The interface is that of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives``
+    returns is overwritten by its next call. Cells of contexts that are not observed are zeroed once and never again.
 
     Parameters
     ----------
@@ -56,8 +56,6 @@ class LocalLikelihood(ChainObjective):
 
     Attributes
     ----------
-    has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
         Scored positions of each sequence: those whose own label and m labels before are observed. Others are left out.
 

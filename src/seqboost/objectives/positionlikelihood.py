@@ -88,13 +88,6 @@ class PositionLikelihood(ChainObjective):
     position_weights : ndarray of float64, shape (N,), optional
         v_t ≥ 0; 1 for every position if not given. For class weights, the weight of the label at t.
 
-    Attributes
-    ----------
-    has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
-    n_observed : ndarray of int64, shape (n_sequences,)
-        Observed positions of each sequence.
-
     Examples
     --------
     >>> labels, offsets = np.array([0, 1, 1], np.int32), np.array([0, 2, 3])

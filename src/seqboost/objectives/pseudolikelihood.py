@@ -44,12 +44,12 @@ from seqboost.core.exceptions import ParameterError
 from seqboost.core.offsets import position_bounds, sequence_chunks
 from seqboost.core.threads import run_tasks
 from seqboost.objectives.blankets import find_blankets
+from seqboost.objectives.cells import score_cells
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.conditionals import VALUES, Found, Sums, Targets, differentiate, fill_observed, nothing_found
 from seqboost.objectives.curvature import COUNT, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
-from seqboost.objectives.paths import score_cells
 
 __all__ = ["PseudoLikelihood"]
 
@@ -57,8 +57,8 @@ __all__ = ["PseudoLikelihood"]
 class PseudoLikelihood(ChainObjective):
     """Log of the probabilities of the observed labels, each given all the others.
 
-    The face of :class:`~seqboost.objectives.Likelihood`, at a fraction of its cost: a law over K labels at each
-    position instead of a sum over all labellings. Buffers are allocated once: what ``derivatives`` returns is
+    The interface is that of :class:`~seqboost.objectives.Likelihood`, at a fraction of its cost: a law over K labels at
+    each position instead of a sum over all labellings. Buffers are allocated once: what ``derivatives`` returns is
     overwritten by its next call. Cells without a part in the pseudo-likelihood are zeroed once and never again, so do
     not write to them.
 
@@ -72,8 +72,6 @@ class PseudoLikelihood(ChainObjective):
 
     Attributes
     ----------
-    has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
         Scored positions of each sequence: those whose own label and m labels to either side are observed.
 

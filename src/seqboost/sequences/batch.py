@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import InputError
-from seqboost.core.offsets import locate
+from seqboost.core.offsets import locate, starts_of
 from seqboost.core.stored import Stored
 
 __all__ = ["BatchSchema", "ColumnSchema", "Layout", "SequenceBatch"]
@@ -189,9 +189,7 @@ class Layout:
             )
         if lengths.min() == 0:
             raise empty_sequence(int(np.argmin(lengths)))
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        return cls(offsets, origin, table_rows)
+        return cls(starts_of(lengths), origin, table_rows)
 
     @property
     def n_rows(self) -> int:
@@ -220,8 +218,7 @@ class Layout:
         """Return the layout of some sequences, and the rows they hold."""
         starts = self.offsets[sequences]
         lengths = self.offsets[sequences + 1] - starts
-        offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = starts_of(lengths)
         rows = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
         table_rows = None if self.table_rows is None else self.table_rows[rows]
         ids = None if self.ids is None else tuple(self.ids[i] for i in sequences.tolist())

@@ -1,18 +1,13 @@
 """What growing a tree compiles, on problems as small as can be: for the helper of :mod:`seqboost.core.compiler`.
 
-Growing a tree is more than half of all that the first fit of a new installation compiles. ::
-
-    this process     start ── a few kernels of trees ── binning ── chain ── objectives ── wait ── trees
-    helper           import numba ── everything else that grows a tree ────────────────────┘
-
-Trees for all labels (``trees="shared"``) have kernels of their own; the helper ``python -m seqboost.trees.warmup KIND``
-compiles what one kind needs.
+Growing a tree is more than half of all that the first fit of a new installation compiles. Until the kernels of trees
+are needed, this process compiles a few of them, and those of binning, chain and objectives. Trees for all labels
+(``trees="shared"``) have kernels of their own; ``python -m seqboost.trees.warmup KIND`` compiles those of one kind.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numba
@@ -120,11 +115,10 @@ def shared_types() -> dict[Any, tuple[numba.types.Type, ...]]:
 def compile_beside(n_threads: int, *, shared: bool = False) -> bool:
     """Have a helper compile the kernels of one kind of trees if they are not cached; return whether one is at work."""
     kernel, kind = (search, SHARED) if shared else (grow_tree, PER_LABEL)
-
-    def ours() -> Iterable[tuple[Any, tuple[Any, ...]]]:
-        return shared_types().items() if shared else [(best_split, split_types())]
-
-    return compiler.compile_beside(kernel, "seqboost.trees.warmup", kind, n_threads, ours)
+    return compiler.compile_beside(
+        kernel, "seqboost.trees.warmup", kind, n_threads,
+        lambda: shared_types().items() if shared else [(best_split, split_types())],
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
