@@ -91,7 +91,8 @@ def lightgbm_seconds(problem: Problem, n_trees: int, layout: str) -> list[float]
 
 def seqboost_seconds(problem: Problem, n_trees: int) -> list[float]:
     """Grow trees with seqboost's grower on rows × contexts; like LightGBM's, the time includes updating the scores."""
-    from seqboost.trees import Limits, TreeGrower, context_space
+    from seqboost.core.contexts import context_space
+    from seqboost.trees import Limits, TreeGrower
 
     n_rows, n_columns = problem.codes.shape
     space = context_space(problem.n_labels, 1, np.array([0, n_rows], dtype=np.int64))

@@ -26,11 +26,11 @@ from seqboost.boosting import (
 from seqboost.boosting import loop as loop_module
 from seqboost.boosting import steps as steps_module
 from seqboost.boosting.ensemble import Round
-from seqboost.chain import ContextSpace
+from seqboost.core.contexts import ContextSpace, context_space
 from seqboost.features import FeatureBinner
 from seqboost.objectives import Likelihood
 from seqboost.sequences import LabelCoder, as_batch
-from seqboost.trees import Limits, context_space
+from seqboost.trees import Limits
 
 BOTH = pytest.mark.parametrize("joint", [True, False])
 

@@ -8,9 +8,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from seqboost.boosting import extended_contexts, history_table, label_table
-from seqboost.chain import ContextSpace, SeenContexts, SeenPotentials, seen_counts, seen_steps
+from seqboost.boosting import history_table, label_table
+from seqboost.chain import SeenContexts, SeenPotentials, seen_counts, seen_steps
 from seqboost.chain.reference import SeenTwin
+from seqboost.core.contexts import ContextSpace, observed_contexts
+
+
+def extended_contexts(*arguments):
+    return observed_contexts(*arguments, mark_unobserved=True)[1]
 
 
 def random_labels(seed, n_labels, unobserved=0.0):
@@ -19,21 +24,6 @@ def random_labels(seed, n_labels, unobserved=0.0):
     labels = rng.integers(n_labels, size=lengths.sum()).astype(np.int32)
     labels[rng.random(len(labels)) < unobserved] = -1
     return labels, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-@pytest.mark.parametrize("order", [0, 1, 2, 3])
-@pytest.mark.parametrize("unobserved", [0.0, 0.2])
-def test_extended_contexts_are_those_of_the_chain(order, unobserved):
-    labels, offsets = random_labels(order, 3, unobserved)
-    space = ContextSpace(3, order)
-    found = extended_contexts(labels, offsets, 3, order)
-    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
-        sequence = labels[start:stop]
-        for t in range(stop - start):
-            kind = space.type_of(t)
-            known = np.all(sequence[t - kind : t] >= 0)
-            expected = space.base[kind] + space.context_of(sequence, t) if known else -1
-            assert found[start + t] == expected
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])

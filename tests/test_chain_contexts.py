@@ -1,33 +1,11 @@
-"""Contexts as numbers, constraints as tables, potentials as checked arrays."""
-
-import itertools
+"""Constraints as tables, potentials as checked arrays."""
 
 import numpy as np
 import pytest
 
-from seqboost.chain import ContextSpace, Potentials, end_scores, sequence_chunks, transition_table
+from seqboost.chain import Potentials, end_scores, transition_table
+from seqboost.core.contexts import ContextSpace
 from seqboost.exceptions import InputError, ParameterError
-
-
-@pytest.mark.parametrize("order", range(5))
-@pytest.mark.parametrize("n_labels", [1, 2, 3])
-def test_next_context_follows_the_labels(n_labels, order):
-    space = ContextSpace(n_labels, order)
-    for labels in itertools.product(range(n_labels), repeat=6):
-        c = 0
-        for t in range(6):
-            assert space.context_of(labels, t) == c < space.n_existing(t)
-            existing = [labels[t - lag] for lag in range(1, space.type_of(t) + 1)]
-            missing = [n_labels] * (order - space.type_of(t))
-            assert space.digits(space.type_of(t))[c].tolist() == existing + missing
-            c = space.next_context(c, labels[t])
-
-
-def test_extended_contexts_are_counted():
-    space = ContextSpace(3, 2)
-    assert (space.n_contexts, space.n_extended, space.n_shared) == (9, 13, 3)
-    assert space.base.tolist() == [0, 1, 4]
-    assert space.extended_types().tolist() == [0, 1, 1, 1] + [2] * 9
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -63,13 +41,6 @@ def test_constraints_have_a_shape():
         transition_table(ContextSpace(2, 1), start=np.zeros(2))
 
 
-def test_space_is_checked():
-    with pytest.raises(ParameterError, match="at least one label, got n_labels=0"):
-        ContextSpace(0, 1)
-    with pytest.raises(ParameterError, match="order must be 0 or more, got -1"):
-        ContextSpace(2, -1)
-
-
 def test_potentials_are_checked():
     scores = np.zeros((2, 5, 2), np.float32)
     table = np.zeros((3, 2))
@@ -88,12 +59,3 @@ def test_potentials_are_checked():
         Potentials(scores, table, np.array([0, 2, 2, 5]), 1)
     with pytest.raises(InputError, match="they span 0:4"):
         Potentials(scores, table, np.array([0, 2, 4]), 1)
-
-
-def test_chunks_cover_the_sequences():
-    offsets = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(1, 50, 300))])
-    chunks = sequence_chunks(offsets, 100)
-    assert chunks[0][0] == 0
-    assert chunks[-1][1] == 300
-    assert all(a[1] == b[0] for a, b in itertools.pairwise(chunks))
-    assert all(offsets[last] - offsets[first] >= 100 for first, last in chunks[:-1])

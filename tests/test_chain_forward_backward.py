@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 from chain_cases import CASES, run
 
-from seqboost.chain import (
-    Potentials,
-    log_partition,
-    pair_sums_chunk,
-    posterior,
-    sequence_chunks,
-)
+from seqboost.chain import Potentials, log_partition, pair_sums_chunk, posterior
 from seqboost.chain.reference import log_partition_slow, pair_marginals_brute, random_potentials, tau_brute
+from seqboost.core.offsets import sequence_chunks
 from seqboost.exceptions import InputError, ParameterError
 
 SHAPES = [(1, 0), (1, 2), (2, 0), (2, 1), (2, 2), (2, 4), (3, 0), (3, 1), (3, 2), (3, 3), (4, 1), (4, 2)]

@@ -379,11 +379,3 @@ def test_policies_follow_columns_into_the_layout_and_survive_saving():
     for wrong in ((1, 2), (0, 0, 0, 3)):
         with pytest.raises(ParameterError, match="a policy .0, 1, 2. for each of 3 columns and one for the sparse"):
             FeatureBinner.fit(batch, missing=wrong)
-
-
-def test_policies_have_the_numbers_that_trees_give_them():
-    from seqboost.features import layout
-    from seqboost.trees import missing
-
-    for name in ("DIRECTION", "INSTANCE_WEIGHTING", "SURROGATE"):
-        assert getattr(layout, name) == getattr(missing, name)

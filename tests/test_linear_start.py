@@ -8,7 +8,7 @@ import pytest
 from features_batches import make_batch, random_batch
 
 from seqboost.boosting.linear import Climb, LinearProblem, LinearTask, climb, follow, linear_start, search
-from seqboost.chain import ContextSpace
+from seqboost.core.contexts import ContextSpace
 from seqboost.features import FeatureBinner, LinearColumns
 
 

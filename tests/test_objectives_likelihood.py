@@ -15,7 +15,7 @@ from objectives_cases import (
 )
 from scipy.special import log_softmax, softmax
 
-from seqboost.chain import sequence_chunks
+from seqboost.core.offsets import sequence_chunks
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.objectives import likelihood, partial, reference
 

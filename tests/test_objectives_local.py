@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from objectives_cases import SHAPES, make_case
 
-from seqboost.chain import ContextSpace, transition_table
+from seqboost.chain import transition_table
+from seqboost.core.contexts import ContextSpace
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.objectives import Likelihood, LocalLikelihood, reference
 

@@ -15,7 +15,9 @@ from objectives_cases import (
 )
 from scipy.special import log_softmax
 
-from seqboost.chain import ContextSpace, sequence_chunks, transition_table
+from seqboost.chain import transition_table
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.offsets import sequence_chunks
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.objectives import Likelihood, PseudoLikelihood, pseudolikelihood, reference
 from seqboost.objectives.conditionals import BLOCK

@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -16,8 +17,9 @@ import seqboost
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "seqboost"
 
-# What each room may import from seqboost, besides itself and the modules that are free to all.
+# What each package may import from seqboost, besides itself and `core`, which is open to all.
 INNER = {
+    "core": set(),
     "sequences": set(),
     "files": {"sequences"},
     "features": {"sequences"},
@@ -29,22 +31,21 @@ INNER = {
     "estimators": {"sequences", "features", "chain", "trees", "objectives", "boosting", "model"},
     "inspection": {"sequences", "features", "chain", "trees", "model", "estimators"},
 }
-OUTER = {"evaluation", "datasets", "plotting", "reporting", "reproduction", "distributed", "cli"}
-FREE = {"exceptions", "_jit", "_replacing", "_stored"}
+OUTER = {"evaluation", "datasets", "plotting", "reporting", "reproduction", "cli"}
 OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "pycrfsuite", "dask", "ray", "statsmodels")
 HEAVY = (*OPTIONAL, "typer", "rich")
 # Packages and modules whose names are public as they stand, as the outer ring may use them.
-PUBLIC = {"", "callbacks", "datasets", "evaluation", "files", "inspection", "plotting", "reporting",
+PUBLIC = {"", "callbacks", "datasets", "evaluation", "exceptions", "files", "inspection", "plotting", "reporting",
           "reproduction", "sampling"}  # fmt: skip
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     """First folder below the package, or the module's own name at its top."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
 def imports_of(path: Path) -> set[str]:
-    """Rooms of seqboost that a module imports anywhere, also inside functions ("" = the package's public names)."""
+    """Packages of seqboost that a module imports anywhere, also inside functions ("" = the package's public names)."""
     package = ["seqboost", *path.relative_to(SOURCE).parts[:-1]]
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -53,15 +54,15 @@ def imports_of(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *(node.module or "").split(".")]).rstrip(".")
-            # "from seqboost import chain" names a room, "from seqboost import TreeCRF" a public name
+            # "from seqboost import chain" names a package, "from seqboost import TreeCRF" a public name
             names = [f"{module}.{alias.name}" for alias in node.names] if module == "seqboost" else [module]
         else:
             continue
         for name in names:
             parts = name.split(".")
             if parts[0] == "seqboost":
-                is_room = len(parts) > 1 and ((SOURCE / parts[1]).is_dir() or (SOURCE / f"{parts[1]}.py").exists())
-                found.add(parts[1] if is_room else "")
+                is_package = len(parts) > 1 and ((SOURCE / parts[1]).is_dir() or (SOURCE / f"{parts[1]}.py").exists())
+                found.add(parts[1] if is_package else "")
     return found
 
 
@@ -69,22 +70,29 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_rooms_import_only_downwards(path):
-    room = room_of(path)
-    allowed = {room} | FREE | INNER.get(room, set())
-    if room in OUTER:
+def test_packages_import_only_downwards(path):
+    package = package_of(path)
+    allowed = {package, "core"} | INNER.get(package, set())
+    if package in OUTER:
         allowed |= PUBLIC
-    assert imports_of(path) <= allowed, f"{room} may import {sorted(allowed)}"
+    assert imports_of(path) <= allowed, f"{package} may import {sorted(allowed)}"
 
 
-def test_every_folder_is_a_known_room():
+def test_every_folder_is_a_known_package():
     folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
     assert folders <= set(INNER) | OUTER
 
 
-def test_modules_free_to_all_import_no_room():
-    for name in FREE:
-        assert imports_of(SOURCE / f"{name}.py") <= FREE
+def test_core_loads_nothing_by_itself():
+    assert imports_of(SOURCE / "core" / "__init__.py") == set()
+    assert imports_of(SOURCE / "exceptions.py") == {"core"}
+
+
+def test_exceptions_have_their_public_address():
+    for name in seqboost.exceptions.__all__:
+        error = getattr(seqboost.exceptions, name)
+        assert error.__module__ == "seqboost.exceptions"
+        assert pickle.loads(pickle.dumps(error("why"))).args == ("why",)
 
 
 def test_import_reader_sees_every_form():

@@ -9,12 +9,12 @@ from test_trees_cases import LIMITS, leaf_value, random_case
 from test_trees_missing import policies_of
 
 from seqboost import TreeCRF
+from seqboost.core.missing import INSTANCE_WEIGHTING
 from seqboost.datasets import remove_values
 from seqboost.estimators import memory, training
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.missing import dividing_rate
 from seqboost.exceptions import MemoryLimitError
-from seqboost.trees import INSTANCE_WEIGHTING
 from seqboost.trees.weighted_growing import WEIGHTED_ROW_BYTES, WeightedGrower, row_copies, segment_length
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from seqboost.trees import DENSE, LAG, SPARSE, DenseColumns, Limits, Space, SparseColumns, TreeGrower, context_space
+from seqboost.core.contexts import Space, context_space
+from seqboost.trees import DENSE, LAG, SPARSE, DenseColumns, Limits, SparseColumns, TreeGrower
 from seqboost.trees.reference import Example, ReferenceTree, expand, grow_reference
 
 NUMERIC, CATEGORICAL = 0, 1

@@ -1,4 +1,4 @@
-"""Each kernel of the `trees` room against the naive way to say the same."""
+"""Each kernel of the `trees` package against the naive way to say the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from kernels import from_python
 from test_trees_cases import LIMITS, NUMERIC, leaf_value, random_case, same_tree
 
-from seqboost.trees import Partition, context_space, fixedpoint, histogram, ordering, partition
+from seqboost.core.contexts import context_space
+from seqboost.trees import Partition, fixedpoint, histogram, ordering, partition
 from seqboost.trees.buffers import FITTED, SIZE, SLOT, START, G, H
 from seqboost.trees.fixedpoint import ROW_BITS, Planes, Scales, choose_scales, totals
 from seqboost.trees.histogram import ROWS_AT_ONCE, Addition, DenseColumns

@@ -20,7 +20,8 @@ from test_trees_cases import (
 )
 from test_trees_shared import with_labels
 
-from seqboost.trees import DENSE, DIRECTION, INSTANCE_WEIGHTING, LAG, SPARSE, SURROGATE, Policies, TreeGrower
+from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
+from seqboost.trees import DENSE, LAG, SPARSE, Policies, TreeGrower
 from seqboost.trees.missing_reference import grow_missing_reference, reference_weights
 from seqboost.trees.shared_growing import SharedGrower
 from seqboost.trees.shared_missing import CompleteSharedGrower, WeightedSharedGrower, shared_grower

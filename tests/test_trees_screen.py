@@ -7,7 +7,7 @@ import pytest
 from kernels import from_python
 from test_trees_cases import LIMITS
 
-from seqboost._jit import jit
+from seqboost.core.jit import jit
 from seqboost.trees.shared_buffers import _new_scratch
 from seqboost.trees.shared_cells import Units
 from seqboost.trees.shared_screen import ERROR, LONGEST_LINE, UNSCREENED, can_screen, lay_prefixes, screen_line

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_trees_cases import LIMITS
 
-from seqboost._jit import jit
+from seqboost.core.jit import jit
 from seqboost.trees.criterion import SplitRule
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.splitting import best_threshold

@@ -1,60 +1,8 @@
-"""Exceptions raised by seqboost.
+"""Exceptions raised by seqboost: the public address of :mod:`seqboost.core.exceptions`, which says what each is for."""
 
-The tree (each also derives from the built-in that scikit-learn's habits expect)::
+from seqboost.core import exceptions as _core
+from seqboost.core.exceptions import *  # noqa: F403
+from seqboost.core.exceptions import __all__ as __all__
 
-    SeqboostError
-    ├── InputError        (ValueError)   data that cannot be used: shapes, lengths, values
-    ├── InputTypeError    (TypeError)    data of a kind that is not understood
-    ├── ParameterError    (ValueError)   a parameter of an estimator that makes no sense
-    ├── DataFileError     (ValueError)   a data file that cannot be read: damaged lines, unknown columns or formats
-    ├── ModelFileError    (ValueError)   a model file that is damaged, truncated or foreign
-    ├── MissingExtraError (ImportError)  a package is not installed that this needs
-    └── MemoryLimitError  (MemoryError)  a fit that would not fit into memory
-
-Every message says what was expected, what came, where (sequence and position) and how to mend it.
-"""
-
-from __future__ import annotations
-
-__all__ = [
-    "DataFileError",
-    "InputError",
-    "InputTypeError",
-    "MemoryLimitError",
-    "MissingExtraError",
-    "ModelFileError",
-    "ParameterError",
-    "SeqboostError",
-]
-
-
-class SeqboostError(Exception):
-    """Base class of all exceptions raised by seqboost on purpose."""
-
-
-class InputError(SeqboostError, ValueError):
-    """Data that cannot be used: wrong shape, length or value."""
-
-
-class InputTypeError(SeqboostError, TypeError):
-    """Data of a kind that is not understood."""
-
-
-class ParameterError(SeqboostError, ValueError):
-    """An estimator's parameter has a value that makes no sense."""
-
-
-class ModelFileError(SeqboostError, ValueError):
-    """A model file is damaged, truncated, foreign or too new."""
-
-
-class DataFileError(SeqboostError, ValueError):
-    """A data file cannot be read: it is damaged, or not of the format it was taken for."""
-
-
-class MissingExtraError(SeqboostError, ImportError):
-    """A package that this needs is not installed; the message names the extra that brings it."""
-
-
-class MemoryLimitError(SeqboostError, MemoryError):
-    """A fit was refused because it would not fit into memory."""
+for _name in __all__:  # tracebacks and pickles have the public address
+    getattr(_core, _name).__module__ = __name__

@@ -9,7 +9,7 @@ from seqboost.boosting.linear import LinearStart, LinearTask, linear_start
 from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
 from seqboost.boosting.sharing import SharedTreeFitter
-from seqboost.boosting.start import extended_contexts, history_table, label_table
+from seqboost.boosting.start import history_table, label_table
 from seqboost.boosting.steps import Ascent, FixedStep, LineSearch, SafeStep, Step
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "boost",
     "cross_scores",
     "digest",
-    "extended_contexts",
     "history_table",
     "label_table",
     "linear_start",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from seqboost.boosting.history import Callback, Progress, Stopping
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 
 __all__ = [
     "describe",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
+from seqboost.core.offsets import starts_of
 from seqboost.features import BinnedRows
 from seqboost.trees import DenseColumns, Policies, SparseColumns
 
@@ -28,7 +29,7 @@ def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
         displacement=displacement,
         n_values=n_values,
         kind=layout.kind[order].astype(np.uint8),
-        cell_start=np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64),
+        cell_start=starts_of(n_cells),
         run_start=np.concatenate([[0], breaks, [len(order)]] if len(order) else [[0]]).astype(np.int64),
     )
     sparse = SparseColumns(

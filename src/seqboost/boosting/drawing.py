@@ -5,8 +5,7 @@ takes just as many as are wanted, each set of that size with the same chance::
 
     item i, with m still wanted and r still to come:          taken with chance m / r
 
-The random number of item i is the i-th output of SplitMix64 (Steele, Lea and Flood 2014), a function of seed and i
-alone: what is drawn depends on nothing else.
+The random number of item i is number i of the seed (:mod:`seqboost.core.random`): draws depend on nothing else.
 
 Derivatives are (n_labels, n_rows, n_contexts), with one label for a tree of one label. A row's |Δ| over labels and
 contexts is its *influence*.
@@ -17,13 +16,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, lean, reassociating
+from seqboost.core.jit import inner, lean, reassociating
+from seqboost.core.random import random_number
 from seqboost.trees.integers import int64
 
 __all__ = [
     "arrange",
     "kth_largest",
-    "random_number",
     "row_influence",
     "take",
     "take_goss",
@@ -39,25 +38,13 @@ DIGIT = 2048  # values of 11 bits: three digits make a float32
 
 
 @inner
-def random_number(
-    seed: np.uint64,  # IN
-    number: int,  # IN
-) -> np.uint64:
-    """Return random number ``number`` of a seed, below 2^32."""
-    z = seed + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (z ^ (z >> np.uint64(31))) >> np.uint64(32)
-
-
-@inner
 def _is_taken(
-    random: np.uint64,  # IN below 2^32
+    random: np.uint64,  # IN 64 bits, of which the upper 32 count
     n_wanted: int,  # IN at most n_left
     n_left: int,  # IN below 2^31
 ) -> bool:
-    """Tell whether random · n_left < n_wanted, with ``random`` as a fraction of 2^32."""
-    return bool((random * np.uint64(n_left)) >> np.uint64(32) < np.uint64(n_wanted))
+    """Check whether random · n_left < n_wanted, with ``random`` as a fraction of 2^64."""
+    return bool(((random >> np.uint64(32)) * np.uint64(n_left)) >> np.uint64(32) < np.uint64(n_wanted))
 
 
 @lean

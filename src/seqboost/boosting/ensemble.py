@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
 from seqboost.boosting.outputs import LabelOutputs, Outputs
 from seqboost.boosting.sampling import Examples, Sample, Sampler
+from seqboost.core.compiler import wait
+from seqboost.core.contexts import Space
+from seqboost.core.threads import run_tasks
 from seqboost.objectives import Derivatives
 from seqboost.trees import (
     DenseColumns,
@@ -21,13 +23,11 @@ from seqboost.trees import (
     Partition,
     Policies,
     RiderPartition,
-    Space,
     SparseColumns,
     Tree,
     WeightedPartition,
     label_grower,
 )
-from seqboost.trees.ahead import wait
 
 __all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter", "Trees"]
 

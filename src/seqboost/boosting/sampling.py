@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.boosting import drawing
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 from seqboost.trees import Fitted
 
 __all__ = [

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from seqboost.boosting.ensemble import TreeFitter, Trees
 from seqboost.boosting.outputs import Outputs, SharedOutputs
 from seqboost.boosting.sampling import Examples, Sample, Sampler
+from seqboost.core.compiler import wait
+from seqboost.core.contexts import Space
 from seqboost.objectives import Derivatives
-from seqboost.trees import DenseColumns, SharedSampleGrower, Space, SparseColumns, shared_grower
-from seqboost.trees.ahead import wait
+from seqboost.trees import DenseColumns, SharedSampleGrower, SparseColumns, shared_grower
 
 __all__ = ["SharedTreeFitter"]
 

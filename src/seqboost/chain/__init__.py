@@ -1,7 +1,7 @@
 """Chains of labels: log-scores in; log Z, marginals and labellings out."""
 
 from seqboost.chain.beam import beam_sequence
-from seqboost.chain.contexts import ContextSpace, end_scores, transition_table
+from seqboost.chain.contexts import end_scores, transition_table
 from seqboost.chain.failuresums import Sums
 from seqboost.chain.forward_backward import PairMessages, pair_block, pair_sums_chunk, posterior_chunk
 from seqboost.chain.histories import SeenContexts
@@ -19,12 +19,10 @@ from seqboost.chain.inference import (
 from seqboost.chain.local import locally_normalised
 from seqboost.chain.mixing import position_blocks
 from seqboost.chain.paths import path_scores_chunk
-from seqboost.chain.potentials import CHUNK_POSITIONS, Potentials, factored_chunks, sequence_chunks
+from seqboost.chain.potentials import Potentials, factored_chunks
 from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_counts, seen_posterior_chunk, seen_steps
 
 __all__ = [
-    "CHUNK_POSITIONS",
-    "ContextSpace",
     "PairMessages",
     "Paths",
     "Posterior",
@@ -51,7 +49,6 @@ __all__ = [
     "seen_counts",
     "seen_posterior_chunk",
     "seen_steps",
-    "sequence_chunks",
     "transition_table",
     "viterbi",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from seqboost._jit import inlined
+from seqboost.core.jit import inlined
 
 __all__ = ["MAX_RANGE", "SMALLEST", "exp32"]
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit, reassociating
 from seqboost.chain._numeric import exp32
+from seqboost.core.jit import inlined, jit, reassociating
 
 __all__ = ["backward_rows", "forward_rows", "padded", "rows_to_cells", "unary_rows"]
 

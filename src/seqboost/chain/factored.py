@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit
 from seqboost.chain._numeric import SMALLEST
+from seqboost.core.jit import inlined, jit
 
 __all__ = ["factored_backward", "factored_backward_log", "factored_forward", "factored_sums"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
 from seqboost.chain.failuresums import Sums, Work, add_up, flush_sums, reachable
 from seqboost.chain.histories import Graph
 from seqboost.chain.reach import label_reach
+from seqboost.core.jit import jit
 
 __all__ = ["find_arc", "seen_posterior_log", "trace_labels", "viterbi_seen"]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner
 from seqboost.chain.failuresums import Weights, reachable
 from seqboost.chain.histories import Graph
+from seqboost.core.jit import inner
 
 __all__ = ["NEGLIGIBLE", "contraction"]
 

@@ -24,12 +24,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, jit
 from seqboost.chain._numeric import SMALLEST
 from seqboost.chain.failurereach import NEGLIGIBLE, contraction
 from seqboost.chain.failuresums import Sums, Weights, Work, add_up, flush_sums, reachable
 from seqboost.chain.histories import Graph
 from seqboost.chain.reach import label_reach
+from seqboost.core.jit import inner, jit
 
 __all__ = ["seen_posterior"]
 

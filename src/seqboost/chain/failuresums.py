@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner
 from seqboost.chain.histories import Graph
 from seqboost.chain.reach import arc_reach
+from seqboost.core.jit import inner
 
 __all__ = ["Sums", "Weights", "Work", "add_up", "flush_sums", "make_work", "reachable"]
 

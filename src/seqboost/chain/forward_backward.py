@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.factored import factored_backward, factored_backward_log, factored_forward, factored_sums
 from seqboost.chain.joint import BLOCK, exponentiate, joint_backward, joint_backward_log, joint_forward
 from seqboost.chain.manylabels import factored_bounds
 from seqboost.chain.mixing import block_buffers, contraction, pair_marginals, position_blocks
-from seqboost.chain.potentials import MANY_LABELS, Potentials, sequence_chunks
+from seqboost.chain.potentials import MANY_LABELS, Potentials
 from seqboost.chain.rows import RowMessages, add_row_sums, rows_posterior
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.offsets import sequence_chunks
 
 __all__ = ["PairMessages", "pair_block", "pair_sums_chunk", "posterior_chunk"]
 

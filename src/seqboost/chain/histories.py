@@ -41,8 +41,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._stored import MAX_CELLS
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
+from seqboost.core.offsets import positions
+from seqboost.core.stored import MAX_CELLS
 
 __all__ = ["Graph", "SeenContexts"]
 
@@ -132,7 +133,7 @@ class SeenContexts:
         allowed : bool array (K + 1, K), optional
             Constraint; by default everything is allowed.
         """
-        position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+        position = positions(offsets)
         follows = np.flatnonzero((position > 0) & (np.append(-1, labels[:-1]) >= 0))
         of_length = np.where(position == 0, n_labels + 1, -1)  # ⊥ is state K + 1 for now
         of_length[follows] = 1 + labels[follows - 1]

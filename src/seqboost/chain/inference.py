@@ -15,13 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
 from seqboost.chain.beam import beam_sequence
 from seqboost.chain.forward_backward import posterior_chunk
 from seqboost.chain.paths import k_best_sequence, path_scores_chunk, viterbi_chunk
-from seqboost.chain.potentials import Potentials, sequence_chunks
+from seqboost.chain.potentials import Potentials
 from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_paths_chunk, seen_posterior_chunk, seen_steps
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.exceptions import InputError, ParameterError
+from seqboost.core.offsets import locate, sequence_chunks
+from seqboost.core.threads import run_tasks
 
 __all__ = [
     "Paths",
@@ -295,10 +296,10 @@ def _check_labels(p: Potentials | SeenPotentials, labels: NDArray[np.int32]) -> 
     outside = np.flatnonzero((labels < 0) | (labels >= p.n_labels))
     if outside.size:
         row = int(outside[0])
-        s = int(np.searchsorted(p.offsets, row, side="right")) - 1
+        s, position = locate(p.offsets, row)
         raise InputError(
             f"expected label codes 0..{p.n_labels - 1}, got {labels[row]} in sequence {s} at position "
-            f"{row - int(p.offsets[s])}; sum over unobserved labels with log_partition(labels=...) instead"
+            f"{position}; sum over unobserved labels with log_partition(labels=...) instead"
         )
 
 

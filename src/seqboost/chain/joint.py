@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit
 from seqboost.chain._numeric import MAX_RANGE, SMALLEST, exp32
+from seqboost.core.jit import inlined, jit
 
 __all__ = ["BLOCK", "exponentiate", "joint_backward", "joint_backward_log", "joint_forward"]
 

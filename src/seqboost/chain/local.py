@@ -2,8 +2,8 @@
 
     S_t(c, k) = F_t(c, k) − log Σ_j exp F_t(c, j)          = log P(k | c, X),  so Z = 1 for every sequence
 
-A chain with these scores is what an MEMM says; everything else in this room (marginals, paths, k best) then holds for
-it as it is.
+A chain with these scores is what an MEMM says; everything else in this package (marginals, paths, k best) then holds
+for it as it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from seqboost.chain.potentials import Potentials
+from seqboost.core.contexts import row_types
 
 __all__ = ["locally_normalised"]
 
@@ -31,10 +32,10 @@ def locally_normalised(potentials: Potentials) -> Potentials:
     array([0.73, 0.27], dtype=float32)
     """
     space, offsets, order = potentials.space, potentials.offsets, potentials.order
-    position = np.arange(potentials.n_positions) - np.repeat(offsets[:-1], np.diff(offsets))
+    types = row_types(offsets, order)
     scores = np.zeros((space.n_labels, potentials.n_positions, space.n_contexts), dtype=np.float32)
     for j in range(order + 1):
-        rows = np.flatnonzero(np.minimum(position, order) == j)
+        rows = np.flatnonzero(types == j)
         first, n_existing = int(space.base[j]), space.n_labels**j
         of_contexts = potentials.table[first : first + n_existing].T[:, None, :]
         n_slots = min(n_existing, potentials.scores.shape[2])

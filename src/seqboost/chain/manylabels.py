@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit
 from seqboost.chain.mixing import IMPOSSIBLE
+from seqboost.core.jit import inlined, jit
 
 __all__ = ["factored_bounds"]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost.core.jit import jit
 
 __all__ = ["IMPOSSIBLE", "block_buffers", "contraction", "pair_marginals", "position_blocks"]
 

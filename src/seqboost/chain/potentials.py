@@ -3,7 +3,7 @@
 F_t(c, k) = scores[k, t, c] + table[e(t, c), k]     joint     (scores (K, N, C))
 F_t(c, k) = scores[k, t, 0] + table[e(t, c), k]     factored  (scores (K, N, 1))
 
-plus ``end[k]`` at the last position of every sequence.  Letters as in :mod:`seqboost.chain.contexts`; N positions of
+plus ``end[k]`` at the last position of every sequence.  Letters as in :mod:`seqboost.core.contexts`; N positions of
 all sequences laid end to end, sequence s at ``offsets[s]:offsets[s + 1]``.
 """
 
@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain._numeric import MAX_RANGE
-from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.rowtables import RowTables
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.exceptions import InputError, ParameterError
+from seqboost.core.offsets import CHUNK_POSITIONS, sequence_chunks
 
-__all__ = ["CHUNK_POSITIONS", "MANY_LABELS", "MIN_CHUNKS", "Potentials", "factored_chunks", "sequence_chunks"]
-
-CHUNK_POSITIONS = 4096
-"""Sequences are grouped into chunks of at least so many positions; a chunk is one task of one thread."""
+__all__ = ["MANY_LABELS", "MIN_CHUNKS", "Potentials", "factored_chunks"]
 
 MANY_LABELS = 32
 """With more labels than these, factored models of order 1 go the way of :mod:`seqboost.chain.rows`."""
@@ -127,28 +125,6 @@ class Potentials:
     def n_sequences(self) -> int:
         """Number of sequences."""
         return len(self.offsets) - 1
-
-
-def sequence_chunks(offsets: NDArray[np.int64], n_positions: int = CHUNK_POSITIONS) -> list[tuple[int, int]]:
-    """Cut the sequences into runs ``first, last`` of at least ``n_positions`` positions (the last run may be shorter).
-
-    The cut depends on the lengths alone, never on the number of threads, so that sums taken chunk by chunk are the same
-    on any machine.
-
-    Examples
-    --------
-    >>> sequence_chunks(np.array([0, 3, 5, 9, 10]), 4)
-    [(0, 2), (2, 3), (3, 4)]
-    """
-    chunks = []
-    first = 0
-    n_sequences = len(offsets) - 1
-    while first < n_sequences:
-        last = int(np.searchsorted(offsets, offsets[first] + n_positions, side="left"))
-        last = min(max(last, first + 1), n_sequences)
-        chunks.append((first, last))
-        first = last
-    return chunks
 
 
 def factored_chunks(offsets: NDArray[np.int64], n_labels: int) -> list[tuple[int, int]]:

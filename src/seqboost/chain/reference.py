@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain.contexts import ContextSpace
 from seqboost.chain.histories import SeenContexts
 from seqboost.chain.potentials import Potentials
 from seqboost.chain.seen import SeenPotentials
+from seqboost.core.contexts import ContextSpace
 
 __all__ = [
     "enumerate_paths",

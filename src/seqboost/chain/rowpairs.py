@@ -28,9 +28,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit, reassociating
 from seqboost.chain._numeric import exp32
 from seqboost.chain.mixing import IMPOSSIBLE
+from seqboost.core.jit import inlined, jit, reassociating
 
 __all__ = ["ALIKE", "MINIMA_LANES", "SUMMED", "TOGETHER", "minima_table", "row_bounds", "row_sums", "start_sums"]
 

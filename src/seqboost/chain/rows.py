@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.batched import BLOCK, backward_rows, forward_rows, rows_to_cells, unary_rows
-from seqboost.chain.potentials import Potentials, sequence_chunks
+from seqboost.chain.potentials import Potentials
 from seqboost.chain.rowpairs import ALIKE, SUMMED, TOGETHER, row_bounds, row_sums, start_sums
 from seqboost.chain.rowtables import RowTables
+from seqboost.core.offsets import sequence_chunks
 
 if TYPE_CHECKING:
     from seqboost.chain.forward_backward import PairMessages

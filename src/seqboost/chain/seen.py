@@ -12,8 +12,8 @@ from seqboost.chain.failurelogs import seen_posterior_log, trace_labels, viterbi
 from seqboost.chain.failures import seen_posterior
 from seqboost.chain.failuresums import Sums, Weights, make_work
 from seqboost.chain.histories import SeenContexts
-from seqboost.chain.potentials import sequence_chunks
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.exceptions import InputError, ParameterError
+from seqboost.core.offsets import sequence_chunks
 
 __all__ = [
     "SeenPotentials",

@@ -13,8 +13,8 @@ from seqboost.cli.console import Console, print_json, say, visible_output
 from seqboost.cli.data import answers_of, file_order, load_data, load_model
 from seqboost.cli.options import reading_from
 from seqboost.cli.plots import check_plot, save_plot
+from seqboost.core.exceptions import DataFileError, ParameterError
 from seqboost.evaluation import Evaluation, McNemar, evaluate, mcnemar
-from seqboost.exceptions import DataFileError, ParameterError
 from seqboost.files import (
     SPAN_SCHEMES,
     SequenceData,

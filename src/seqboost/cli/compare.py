@@ -11,8 +11,8 @@ from seqboost.cli.console import print_json, say, show
 from seqboost.cli.data import load_data
 from seqboost.cli.options import parsed
 from seqboost.cli.train import described
+from seqboost.core.exceptions import ParameterError
 from seqboost.evaluation import compare
-from seqboost.exceptions import ParameterError
 
 __all__ = ["LABELLERS", "labellers_of", "run_compare"]
 

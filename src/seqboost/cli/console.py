@@ -22,7 +22,7 @@ import typer
 import typer.core
 from rich.text import Text
 
-from seqboost.exceptions import MemoryLimitError, MissingExtraError, ParameterError, SeqboostError
+from seqboost.core.exceptions import MemoryLimitError, MissingExtraError, ParameterError, SeqboostError
 
 __all__ = [
     "EXIT_CODES",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import seqboost
 from seqboost.cli.console import reading_bar, say
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
 from seqboost.files import Answers, SequenceData, read_sequences
 
 __all__ = ["answers_of", "file_order", "load_data", "load_model", "tell_bad"]

@@ -18,7 +18,7 @@ from rich.text import Text
 
 import seqboost
 from seqboost.cli.console import Console
-from seqboost.exceptions import MissingExtraError
+from seqboost.core.exceptions import MissingExtraError
 
 __all__ = ["MissingExtraError", "run_demo"]
 

@@ -12,7 +12,7 @@ from seqboost.cli.console import Console, print_json, visible
 from seqboost.cli.data import load_data, load_model
 from seqboost.cli.options import reading_from
 from seqboost.cli.plots import check_plot, save_plot
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 from seqboost.inspection import (
     Explanation,
     FeatureImportances,

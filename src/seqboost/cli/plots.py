@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqboost.exceptions import DataFileError, MissingExtraError, ParameterError
+from seqboost.core.exceptions import DataFileError, MissingExtraError, ParameterError
 from seqboost.files import written
 
 __all__ = ["Plot", "check_plot", "save_plot"]

@@ -8,7 +8,7 @@ from typing import Any
 from seqboost.cli.console import print_json, say
 from seqboost.cli.data import load_data, load_model
 from seqboost.cli.options import reading_from
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
 from seqboost.reporting import write_report
 
 __all__ = ["run_report"]

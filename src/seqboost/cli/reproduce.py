@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seqboost.cli.console import Interrupted, print_json, say, show
-from seqboost.exceptions import ParameterError, SeqboostError
+from seqboost.core.exceptions import ParameterError, SeqboostError
 from seqboost.reproduction import EXPERIMENTS, Experiment, Step, Store, as_text, chosen, page, rows_of, run, write
 
 __all__ = ["run_reproduce"]

@@ -15,7 +15,7 @@ from seqboost.cli.console import Interrupted, Terminated, handled, print_json, s
 from seqboost.cli.data import load_data
 from seqboost.cli.options import parsed, remembered
 from seqboost.cli.plots import check_plot, save_plot
-from seqboost.exceptions import DataFileError, ParameterError
+from seqboost.core.exceptions import DataFileError, ParameterError
 from seqboost.files import SequenceData, word_window
 
 __all__ = ["StopOnInterrupt", "run_train"]

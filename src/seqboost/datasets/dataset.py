@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError
+from seqboost.core.exceptions import InputError
 
 __all__ = ["SequenceDataset", "Split", "rotated"]
 

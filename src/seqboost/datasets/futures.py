@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 
 __all__ = ["FutureBits", "make_future_bits"]
 

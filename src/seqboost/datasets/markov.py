@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 
 __all__ = ["make_cycle", "make_hmm", "make_rare_events"]
 

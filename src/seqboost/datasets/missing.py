@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from seqboost import SequenceBatch
-from seqboost.exceptions import InputTypeError, ParameterError
+from seqboost.core.exceptions import InputTypeError, ParameterError
 
 __all__ = ["remove_values"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.exceptions import ParameterError
 from seqboost.datasets.dataset import SequenceDataset, published, rotated
 from seqboost.datasets.storage import data_files, find_files
-from seqboost.exceptions import ParameterError
 from seqboost.files import Reading, read_sequences
 
 __all__ = [

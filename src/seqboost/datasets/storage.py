@@ -18,9 +18,9 @@ import os
 import zipfile
 from pathlib import Path
 
-from seqboost._replacing import replacing
+from seqboost.core.exceptions import DataFileError, MissingExtraError
+from seqboost.core.replacing import replacing
 from seqboost.datasets.registry import SETS, DataFile, DataSet
-from seqboost.exceptions import DataFileError, MissingExtraError
 
 __all__ = ["cache_folder", "data_files", "find_files"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.exceptions import ParameterError
 from seqboost.datasets.dataset import SequenceDataset, published
 from seqboost.datasets.storage import data_files
-from seqboost.exceptions import ParameterError
 from seqboost.files import Reading, SequenceData, read_sequences
 
 __all__ = ["load_conll2000", "load_hyphen", "load_ncbi_disease", "load_nettalk", "load_protein"]

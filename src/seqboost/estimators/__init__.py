@@ -1,4 +1,4 @@
-"""Estimators: scikit-learn faces on the rooms below."""
+"""Estimators: scikit-learn's interface to the packages below."""
 
 from __future__ import annotations
 

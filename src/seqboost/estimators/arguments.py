@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from seqboost.boosting import Callback, Stopping
-from seqboost.exceptions import ParameterError, SeqboostError
+from seqboost.core.exceptions import ParameterError, SeqboostError
 
 __all__ = ["callback_list", "stopping_rule", "unchanged_on_failure", "validation_pair", "where"]
 

@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost._jit import thread_count
+from seqboost.core.exceptions import InputError
+from seqboost.core.threads import thread_count
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import Rule, check_parameters, one_of, plain_number
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
 from seqboost.estimators.torn import TrainingTable
-from seqboost.exceptions import InputError
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError
-from seqboost.objectives.forbidden import find_forbidden
+from seqboost.core.exceptions import InputError
+from seqboost.objectives.checks import check_observed
+from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["Labelled"]
@@ -66,25 +67,12 @@ class Labelled:
         return total, total**2 / max(float(np.square(weights).sum()), 1e-300)
 
     def check_observed(self, what: str, cure: str = "use contexts='all'") -> None:
-        """Raise InputError at the first unobserved label, for ``what`` cannot do without."""
-        hidden = np.flatnonzero(self.labels < 0)
-        if len(hidden):
-            s = int(np.searchsorted(self.batch.offsets, hidden[0], side="right")) - 1
-            raise InputError(
-                f"{what} needs every label, but {self.name}[{s if self.numbers is None else self.numbers[s]}] has an "
-                f"unobserved one (None or NaN) at position {hidden[0] - self.batch.offsets[s]}; {cure}, or leave such "
-                f"sequences out"
-            )
+        """Raise InputError at the first unobserved label, which ``what`` needs."""
+        check_observed(self.labels, self.batch.offsets, what, cure, self.name, self.numbers)
 
     def check_possible(
         self, table: NDArray[np.float64], end: NDArray[np.float64], order: int, classes: list[Any]
     ) -> None:
         """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
-        for s, (start, stop) in enumerate(zip(self.batch.offsets[:-1], self.batch.offsets[1:], strict=True)):
-            fault = find_forbidden(self.labels[start:stop], table, order, end, classes)
-            if fault is not None:
-                raise InputError(
-                    f"{self.name}[{s if self.numbers is None else self.numbers[s]}] {fault}, which transitions=... "
-                    f"forbids. Allow it in `transitions`, or mend the labels of that sequence (or leave them "
-                    f"unobserved: None)."
-                )
+        where = self.labels, self.batch.offsets
+        raise_if_forbidden(*where, table, order, end, classes, name=self.name, numbers=self.numbers)

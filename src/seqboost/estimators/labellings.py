@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
-from seqboost.chain import (
-    Potentials,
-    SeenPotentials,
-    posterior_chunk,
-    seen_chunks,
-    seen_posterior_chunk,
-    sequence_chunks,
-)
+from seqboost.chain import Potentials, SeenPotentials, posterior_chunk, seen_chunks, seen_posterior_chunk
+from seqboost.core.offsets import sequence_chunks
+from seqboost.core.threads import run_tasks
 
 __all__ = ["log_partition_of"]
 

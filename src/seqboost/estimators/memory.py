@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqboost.chain.potentials import CHUNK_POSITIONS, MIN_CHUNKS
-from seqboost.exceptions import MemoryLimitError
+from seqboost.chain.potentials import MIN_CHUNKS
+from seqboost.core.exceptions import MemoryLimitError
+from seqboost.core.offsets import CHUNK_POSITIONS
 from seqboost.trees.shared_buffers import MAX_DECIDING, histogram_slots
 from seqboost.trees.weighted_growing import WEIGHTED_ROW_BYTES, row_copies, segment_length
 

@@ -35,9 +35,9 @@ from seqboost.boosting import (
     Trimmed,
     Uniform,
 )
+from seqboost.core.exceptions import ParameterError
 from seqboost.estimators.parameters import Rule, real
 from seqboost.estimators.prediction import WEIGHTED_VITERBI
-from seqboost.exceptions import ParameterError
 from seqboost.objectives import Likelihood, LocalLikelihood, PositionLikelihood, PseudoLikelihood
 
 __all__ = [

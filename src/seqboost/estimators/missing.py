@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 from seqboost.features import SPARSE_KEY, BinnedRows, Filler, parse_missing
 from seqboost.sequences import SequenceBatch
-from seqboost.trees.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 
 __all__ = ["dividing_rate", "missing_policies"]
 

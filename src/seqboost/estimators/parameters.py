@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 
 __all__ = [
     "Rule",

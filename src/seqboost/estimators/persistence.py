@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from seqboost._stored import MAX_BYTES, Stored
+from seqboost.core.exceptions import InputError, InputTypeError, ModelFileError
+from seqboost.core.stored import MAX_BYTES, Stored
 from seqboost.estimators.parameters import check_parameters
 from seqboost.estimators.transitions import followers
-from seqboost.exceptions import InputError, InputTypeError, ModelFileError
 from seqboost.model import read_model, write_model
 from seqboost.sequences import BatchSchema, LabelCoder
 

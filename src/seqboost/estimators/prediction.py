@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Posterior, Potentials, SeenPotentials, k_best, log_partition, posterior, viterbi
+from seqboost.core.exceptions import ParameterError
 from seqboost.estimators.labeler import Labeler
 from seqboost.estimators.labellings import log_partition_of
 from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, one_of, plain_number
-from seqboost.exceptions import ParameterError
 from seqboost.sequences import LabelCoder, SequenceBatch
 
 __all__ = ["PREDICTION_RULES", "SequenceLabeler"]

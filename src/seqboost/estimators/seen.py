@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from seqboost.boosting import history_table
 from seqboost.chain import SeenContexts, seen_chunks, seen_counts, seen_steps
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 
 __all__ = ["SeenStart", "check_contexts", "seen_bytes", "seen_start", "uses_seen"]
 

@@ -18,17 +18,17 @@ from seqboost.boosting import (
     LinearTask,
     cross_scores,
     digest,
-    extended_contexts,
     label_table,
     linear_start,
 )
 from seqboost.boosting.linear import Plan
-from seqboost.chain import ContextSpace, Potentials, posterior
+from seqboost.chain import Potentials, posterior
+from seqboost.core.contexts import ContextSpace, observed_contexts
+from seqboost.core.exceptions import InputError
 from seqboost.estimators.positions import Positions
 from seqboost.estimators.seen import SeenStart, seen_start, uses_seen
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.transitions import constraint_scores
-from seqboost.exceptions import InputError
 from seqboost.features import FeatureBinner, LinearColumns, LinearRows, LinearWeights
 from seqboost.model import forest_scores
 
@@ -56,7 +56,7 @@ def labels_alone(
     Labels of held-out sequences count as "seen" too, or else they could not be scored.
     """
     offsets, labels = data.training.batch.offsets, data.training.labels
-    contexts = extended_contexts(labels, offsets, space.n_labels, space.order)
+    _, contexts = observed_contexts(labels, offsets, space.n_labels, space.order, mark_unobserved=True)
     row_weights = np.repeat(data.training.weights, np.diff(offsets))
     table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
     forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, data.labels, data.offsets)

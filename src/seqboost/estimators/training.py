@@ -19,11 +19,13 @@ from seqboost.boosting import (
     SharedTreeFitter,
     TreeFitter,
     boost,
-    extended_contexts,
     tree_columns,
     tree_policies,
 )
-from seqboost.chain import ContextSpace, SeenContexts
+from seqboost.chain import SeenContexts
+from seqboost.core.contexts import ContextSpace, context_space, observed_contexts
+from seqboost.core.exceptions import InputError
+from seqboost.core.offsets import sequence_numbers
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
@@ -32,7 +34,6 @@ from seqboost.estimators.positions import Positions
 from seqboost.estimators.seen import seen_bytes
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.starting import fresh_start, labels_alone, linear_task, resumed_start, seen_labels_alone
-from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import (
@@ -43,10 +44,9 @@ from seqboost.objectives import (
     PseudoLikelihood,
     SeenLikelihood,
 )
-from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
-from seqboost.trees import Limits, context_space
-from seqboost.trees.ahead import compile_beside
+from seqboost.trees import Limits
+from seqboost.trees.warmup import compile_beside
 
 __all__ = ["train", "train_again"]
 
@@ -137,12 +137,11 @@ class _Chain:
 
     def examples(self, data: Positions) -> Examples:
         labels, offsets, n_labels, order = data.labels, data.offsets, self.space.n_labels, self.space.order
-        slot = observed_contexts(labels, offsets, n_labels, order)[0]
-        extended = extended_contexts(labels, offsets, n_labels, order)
+        marked, _ = observed_contexts(labels, offsets, n_labels, order, mark_unobserved=True)
         return Examples(
-            labels=np.where(extended >= 0, labels, -1).astype(np.int32),
-            slot=slot if self.joint else np.zeros_like(slot),
-            sequence=np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)),
+            labels=np.where(marked >= 0, labels, -1).astype(np.int32),
+            slot=np.maximum(marked, 0) if self.joint else np.zeros_like(marked),
+            sequence=sequence_numbers(offsets),
             n_fitted=data.n_fitted,
             n_rows=len(labels),
         )

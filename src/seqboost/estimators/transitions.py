@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import ContextSpace, end_scores, transition_table
-from seqboost.exceptions import ParameterError
+from seqboost.chain import end_scores, transition_table
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.exceptions import ParameterError
 from seqboost.sequences import allowed_transitions
 
 __all__ = ["constraint_scores", "followers"]

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost._stored import Stored
 from seqboost.boosting import Callback, History, LinearFit, Stopping
 from seqboost.boosting.callbacks import evaluations, only_reads, retell
 from seqboost.chain import Potentials, SeenPotentials
+from seqboost.core.exceptions import MemoryLimitError, ParameterError
+from seqboost.core.stored import Stored
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.automatic import AUTOMATIC, automatic_rate, is_auto, kept, resolved
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, Divisions, has_blocks
@@ -48,7 +49,6 @@ from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train, train_again
 from seqboost.estimators.transitions import followers
 from seqboost.estimators.trials import Heard, best_of_trials, left_to_trials, sample_for_trials, tried_on_sample
-from seqboost.exceptions import MemoryLimitError, ParameterError
 from seqboost.model import FrozenModel
 from seqboost.sequences import SequenceBatch, class_weights
 

@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 
 from seqboost.boosting import Callback, Progress
+from seqboost.core.exceptions import MemoryLimitError
 from seqboost.estimators.automatic import FEW_LABELS, PENALTY, is_auto, no_window, wider_window
 from seqboost.estimators.holdout import Divisions
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.progress import progress_bar
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train
-from seqboost.exceptions import MemoryLimitError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["Heard", "best_of_trials", "left_to_trials", "sample_for_trials", "tried_on_sample"]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost import as_labels
+from seqboost.core.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.evaluation.scores import as_floats, is_observed
-from seqboost.exceptions import InputError, InputTypeError, ParameterError
 
 __all__ = ["Calibration", "CalibrationBin", "calibration"]
 

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from seqboost.core.exceptions import InputError
 from seqboost.evaluation.scores import LabelScore, is_observed, paired
-from seqboost.exceptions import InputError
 from seqboost.files import spans_of
 
 __all__ = ["SpanScores", "span_scores"]

@@ -14,10 +14,10 @@ import numpy as np
 from sklearn.base import clone
 
 from seqboost import SequenceBatch, as_labels
+from seqboost.core.exceptions import InputError, InputTypeError, MissingExtraError, ParameterError
 from seqboost.evaluation.labelling import by_sequence, read_for
 from seqboost.evaluation.mcnemar import mcnemar
 from seqboost.evaluation.scores import accuracy, sequence_accuracy
-from seqboost.exceptions import InputError, InputTypeError, MissingExtraError, ParameterError
 
 __all__ = ["Comparison", "Row", "compare"]
 

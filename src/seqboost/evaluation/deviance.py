@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from seqboost.exceptions import InputError, MissingExtraError, ParameterError
+from seqboost.core.exceptions import InputError, MissingExtraError, ParameterError
 
 __all__ = ["Coefficient", "DevianceAnalysis", "DevianceTerm", "deviance_analysis"]
 

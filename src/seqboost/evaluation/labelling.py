@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost import SequenceBatch, as_batch, as_labels
+from seqboost.core.exceptions import InputError, SeqboostError
 from seqboost.evaluation.report import Evaluation, evaluate
 from seqboost.evaluation.scores import is_observed
-from seqboost.exceptions import InputError, SeqboostError
 
 __all__ = ["LabelledSequences", "label_sequences"]
 

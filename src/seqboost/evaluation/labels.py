@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost import as_labels
+from seqboost.core.exceptions import InputError, InputTypeError
 from seqboost.evaluation.scores import right_in_sequence
-from seqboost.exceptions import InputError, InputTypeError
 
 __all__ = ["right_by_sequence", "right_labels"]
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from scipy import stats
 
+from seqboost.core.exceptions import ParameterError
 from seqboost.evaluation.labels import right_labels
-from seqboost.exceptions import ParameterError
 
 __all__ = ["McNemar", "mcnemar"]
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.exceptions import ParameterError
 from seqboost.evaluation.labels import right_by_sequence
-from seqboost.exceptions import ParameterError
 
 __all__ = ["PermutationTest", "permutation_test"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from seqboost import as_labels
+from seqboost.core.exceptions import InputError
 from seqboost.evaluation.calibration import Calibration, calibration
 from seqboost.evaluation.chunks import SpanScores, span_scores
 from seqboost.evaluation.scores import (
@@ -20,7 +21,6 @@ from seqboost.evaluation.scores import (
     label_scores,
     sequence_accuracy,
 )
-from seqboost.exceptions import InputError
 
 __all__ = ["Evaluation", "evaluate"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost import as_labels
-from seqboost.exceptions import InputError, InputTypeError
+from seqboost.core.exceptions import InputError, InputTypeError
 
 __all__ = ["Confusion", "LabelScore", "accuracy", "confusion", "label_scores", "sequence_accuracy"]
 

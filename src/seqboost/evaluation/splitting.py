@@ -13,7 +13,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
 from seqboost import SequenceBatch
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.exceptions import InputError, ParameterError
 
 __all__ = ["SequenceKFold"]
 

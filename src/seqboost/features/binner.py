@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
-from seqboost._stored import MAX_CELLS, Stored, part_of
-from seqboost.exceptions import InputError, ModelFileError, ParameterError
+from seqboost.core.exceptions import InputError, ModelFileError, ParameterError
+from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
+from seqboost.core.offsets import starts_of
+from seqboost.core.stored import MAX_CELLS, Stored, part_of
+from seqboost.core.threads import run_tasks
 from seqboost.features.binning import (
     MAX_NUMERIC_BINS,
     encode_numeric,
@@ -34,20 +36,9 @@ from seqboost.features.categories import (
 )
 from seqboost.features.filling import Filler
 from seqboost.features.indicators import IndicatorCoder
-from seqboost.features.layout import (
-    CATEGORICAL,
-    DIRECTION,
-    INSTANCE_WEIGHTING,
-    NUMERIC,
-    ORDERED,
-    SUBSET,
-    SURROGATE,
-    DenseColumn,
-    FeatureLayout,
-    SparseColumns,
-)
+from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, DenseColumn, FeatureLayout, SparseColumns
 from seqboost.features.rows import BinnedRows, n_padded_rows, pad_rows
-from seqboost.features.slots import RowSlots, padded_slots, starts_of
+from seqboost.features.slots import RowSlots, padded_slots
 from seqboost.features.windows import MAX_OFFSET, SPARSE_KEY, Offsets, parse_window
 from seqboost.sequences import BatchSchema, SequenceBatch
 

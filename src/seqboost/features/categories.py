@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, InputTypeError, ModelFileError
+from seqboost.core.exceptions import InputError, InputTypeError, ModelFileError
 
 __all__ = [
     "MAX_DENSE_CATEGORIES",

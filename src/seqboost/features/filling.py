@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, ModelFileError
+from seqboost.core.exceptions import InputError, ModelFileError
 from seqboost.features.categories import NoValue, categories_from_json, categories_to_json, most_frequent
 from seqboost.features.policies import DATA_POLICIES
 from seqboost.sequences import SequenceBatch

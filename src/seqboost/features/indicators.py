@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
-from seqboost._stored import Stored
-from seqboost.exceptions import InputError
+from seqboost.core.exceptions import InputError
+from seqboost.core.jit import jit
+from seqboost.core.offsets import starts_of
+from seqboost.core.stored import Stored
 from seqboost.features.binning import MAX_NUMERIC_BINS, find_thresholds, rise_within
 
 __all__ = ["IndicatorCoder"]
@@ -88,7 +89,7 @@ class IndicatorCoder:
             has_missing[feature] = np.isnan(column).any()
         with_zero = np.searchsorted(start, np.flatnonzero(values == 0), side="right") - 1
         has_zero = np.isin(kept, with_zero).astype(np.uint8)
-        threshold_start = np.concatenate([[0], np.cumsum([cut.size for cut in cuts])]).astype(np.int64)
+        threshold_start = starts_of([cut.size for cut in cuts])
         thresholds = np.concatenate([np.empty(0), *cuts])
         return cls(feature_of, n_negative, n_positive, has_missing, has_zero, thresholds, threshold_start)
 
@@ -145,7 +146,7 @@ class IndicatorCoder:
             slots,
         )
         present = slots >= 0
-        kept_before = np.concatenate([[0], np.cumsum(present)]).astype(np.int64)
+        kept_before = starts_of(present)
         return kept_before[rows.indptr], slots[present]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:

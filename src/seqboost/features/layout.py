@@ -19,16 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.missing import DIRECTION
 from seqboost.features.windows import Offsets, window_name
 
 __all__ = [
     "CATEGORICAL",
-    "DIRECTION",
-    "INSTANCE_WEIGHTING",
     "NUMERIC",
     "ORDERED",
     "SUBSET",
-    "SURROGATE",
     "DenseColumn",
     "FeatureLayout",
     "SparseColumns",
@@ -36,7 +34,6 @@ __all__ = [
 
 NUMERIC, CATEGORICAL = 0, 1  # kinds of dense features
 ORDERED, SUBSET = 0, 1  # kinds of sparse features
-DIRECTION, INSTANCE_WEIGHTING, SURROGATE = 0, 1, 2  # policies for missing values, as in `seqboost.trees.missing`
 
 
 class DenseColumn(NamedTuple):

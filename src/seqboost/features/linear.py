@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._stored import LARGEST_SCORE
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
+from seqboost.core.offsets import position_bounds, starts_of
+from seqboost.core.stored import LARGEST_SCORE
 from seqboost.features.binner import FeatureBinner
 from seqboost.features.categories import category_lookup
 from seqboost.features.layout import CATEGORICAL, NUMERIC
@@ -163,7 +164,7 @@ class LinearColumns:
         counts = np.full(batch.n_rows, n_dense, dtype=np.int64)
         if batch.sparse is not None:
             counts += np.diff(batch.sparse.indptr)
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        indptr = starts_of(counts)
         column = np.empty(indptr[-1], dtype=np.int32)
         value = np.ones(indptr[-1], dtype=np.float32)
         for j in range(n_numeric):
@@ -260,7 +261,7 @@ ARRAYS: dict[str, tuple[type[np.generic], int]] = {
 def _spread(starts: NDArray[np.int64], taken: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return numbers of the elements of the stretches that are taken, and say where each begins in what comes out."""
     sizes = starts[taken + 1] - starts[taken]
-    begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    begins = starts_of(sizes)
     return np.arange(begins[-1]) + np.repeat(starts[taken] - begins[:-1], sizes), begins
 
 
@@ -313,12 +314,10 @@ def _seen_features(
     """Give numbers to the (offset, column) pairs that some position sees: `feature_of` and `boundary`."""
     n_offsets, n_columns = windows.shape
     seen = np.zeros((n_offsets, n_columns + 1), dtype=np.bool_)  # the last one: beyond the end
-    lengths = np.diff(rows.offsets)
-    position = np.arange(rows.n_rows) - np.repeat(rows.offsets[:-1], lengths)
-    remaining = np.repeat(lengths, lengths) - position
+    (begin, stop), row = position_bounds(rows.offsets), np.arange(rows.n_rows)
     n_pairs = np.diff(rows.indptr)
     for o, offset in enumerate(offsets):
-        looked_at = (position >= offset) & (remaining > -offset)  # row r is what row r − offset sees
+        looked_at = (row - offset >= begin) & (row - offset < stop)  # row r is what row r − offset sees
         seen[o, rows.column[np.repeat(looked_at, n_pairs)]] = True
         seen[o, -1] = offset != 0
     seen[:, :-1] &= windows

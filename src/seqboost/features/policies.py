@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 from seqboost.features.windows import by_column
 
 __all__ = ["DATA_POLICIES", "POLICIES", "TREE_POLICIES", "parse_missing"]

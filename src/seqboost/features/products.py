@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, run_tasks
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
+from seqboost.core.jit import jit
+from seqboost.core.offsets import position_bounds, starts_of
+from seqboost.core.threads import run_tasks
 from seqboost.features.linear import LinearColumns, LinearRows
 
 __all__ = ["LinearGradient", "LinearWeights"]
@@ -131,13 +133,13 @@ class LinearGradient:
         self._columns = columns
         self._sequences = rows.offsets[: n_sequences + 1]
         n_rows = int(self._sequences[-1])
-        lengths = np.diff(self._sequences)
-        self._position = (np.arange(n_rows) - np.repeat(self._sequences[:-1], lengths)).astype(np.int32)
-        self._remaining = (np.repeat(lengths, lengths) - self._position).astype(np.int32)
+        begin, stop = position_bounds(self._sequences)
+        self._position = (np.arange(n_rows) - begin).astype(np.int32)
+        self._remaining = (stop - np.arange(n_rows)).astype(np.int32)
         column = rows.column[: rows.indptr[n_rows]]
         n_columns = columns.feature_of.shape[1]
         counts = np.bincount(column[column >= 0], minlength=n_columns)
-        self._start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self._start = starts_of(counts)
         self._row = np.empty(self._start[-1], dtype=np.int32)
         self._value = np.empty(self._start[-1], dtype=np.float32)
         _transpose(rows.indptr[: n_rows + 1], column, rows.value, self._start[:-1].copy(), self._row, self._value)
@@ -161,7 +163,7 @@ class LinearGradient:
         )  # fmt: skip
         taken[count >= all_from] = 255
         bits = np.unpackbits(taken, axis=1, bitorder="little")[:, :n_labels]
-        start = np.concatenate([[0], np.cumsum(bits.sum(axis=1, dtype=np.int64))]).astype(np.int64)
+        start = starts_of(bits.sum(axis=1, dtype=np.int64))
         return start, np.nonzero(bits)[1].astype(np.int32)
 
     def __call__(

@@ -1,4 +1,4 @@
-"""Slow twins of this room's code: plain loops over Python values, used by tests only."""
+"""Slow twins of this package's code: plain loops over Python values, used by tests only."""
 
 from __future__ import annotations
 

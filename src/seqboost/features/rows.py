@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError
+from seqboost.core.exceptions import InputError
+from seqboost.core.offsets import sequence_numbers
 from seqboost.features.layout import SUBSET, FeatureLayout
 from seqboost.sequences import SequenceBatch
 
@@ -112,9 +113,7 @@ def n_padded_rows(n_rows: int, n_sequences: int, margin: int) -> int:
 
 def pad_rows(offsets: NDArray[np.int64], margin: int) -> NDArray[np.int64]:
     """Find the padded row of each position: its own number plus `margin` for each sequence begun so far."""
-    n_sequences = offsets.size - 1
-    begun = np.repeat(np.arange(1, n_sequences + 1, dtype=np.int64), np.diff(offsets))
-    return np.arange(begun.size, dtype=np.int64) + margin * begun
+    return np.arange(offsets[-1], dtype=np.int64) + margin * (sequence_numbers(offsets) + 1)
 
 
 def binned_bytes(

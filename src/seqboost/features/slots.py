@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowSlots", "padded_slots", "starts_of"]
+from seqboost.core.offsets import starts_of
+
+__all__ = ["RowSlots", "padded_slots"]
 
 RowSlots = tuple[NDArray[np.int64], NDArray[np.int32]]  # where the slots of each row begin, and the slots
 
@@ -57,10 +57,3 @@ def padded_slots(
         place += mask
     indices[np.arange(row_slots.size) + np.repeat(place - row_indptr[:-1], row_counts)] = row_slots
     return indptr, indices
-
-
-def starts_of(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where stretches of the given sizes begin, and where the last one ends."""
-    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    return starts

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 
 __all__ = ["MAX_OFFSET", "SPARSE_KEY", "Offsets", "by_column", "parse_window", "window_name"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import DataFileError, MissingExtraError
+from seqboost.core.exceptions import DataFileError, MissingExtraError
 from seqboost.files.building import PIECE_ROWS, Codes, Rows, TextColumn
 from seqboost.files.delimited import Chosen, added_names, choose_columns
 from seqboost.files.output import refuse_sparse

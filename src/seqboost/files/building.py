@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
 from seqboost.files.source import Source
 from seqboost.sequences.batch import Layout
 from seqboost.sequences.columns import Column, renumber

@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
 from seqboost.files import arrow, conll, crfsuite, delimited, jsonlines, sparse, text
 from seqboost.files.reading import Answers, Reading, SequenceData, refuse_fractions
 from seqboost.files.source import Source, Watcher, plain_suffixes, written

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
+from seqboost.core.offsets import locate
 from seqboost.files.building import Codes
 from seqboost.files.source import Source
 from seqboost.sequences.batch import Layout
@@ -221,9 +222,9 @@ class Keys:
 
     def _where(self, row: int, layout: Layout) -> str:
         """Say in words where a row lies."""
-        sequence = int(np.searchsorted(layout.offsets, row, side="right")) - 1
+        sequence, position = locate(layout.offsets, row)
         source = self._sources[bisect_right(self._starts, sequence) - 1]
-        return f"{source.name}, line {self._lines[sequence]}, position {row - int(layout.offsets[sequence])}"
+        return f"{source.name}, line {self._lines[sequence]}, position {position}"
 
 
 def _problem(value: Any) -> str:

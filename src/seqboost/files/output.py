@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
 from seqboost.files.reading import SequenceData
 
 __all__ = ["label_text", "number_text", "refuse_sparse", "sequence_rows", "sequence_values"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import DataFileError, InputError, ModelFileError
+from seqboost.core.exceptions import DataFileError, InputError, ModelFileError
 from seqboost.files.building import BOOLEANS, MISSING_NUMBERS, Rows
 from seqboost.files.source import BadLine, Source
 from seqboost.sequences.batch import Layout, SequenceBatch

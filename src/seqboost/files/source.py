@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from seqboost._replacing import replacing
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
+from seqboost.core.replacing import replacing
 
 __all__ = ["BadLine", "Source", "plain_suffixes", "written"]
 

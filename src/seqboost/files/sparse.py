@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
 from seqboost.files.crfsuite import SparseRows
 from seqboost.files.output import label_text, sequence_values
 from seqboost.files.reading import Answers, Reading, SequenceData

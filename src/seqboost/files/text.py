@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
 from seqboost.files.building import PIECE_ROWS, Rows, TextColumn
 from seqboost.files.output import label_text, sequence_values
 from seqboost.files.reading import Answers, Reading, SequenceData, check_rows, labelled, made

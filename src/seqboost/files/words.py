@@ -12,7 +12,7 @@ from itertools import groupby
 
 import numpy as np
 
-from seqboost.exceptions import DataFileError
+from seqboost.core.exceptions import DataFileError
 from seqboost.files.reading import SequenceData
 from seqboost.sequences.columns import Column, Extra, assemble, renumber
 from seqboost.sequences.conform import columns_of

@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.exceptions import InputError, ParameterError
 from seqboost.features import BinnedRows
 from seqboost.inspection.linear import column_names
 from seqboost.inspection.nodes import node_means
@@ -181,7 +182,7 @@ def _check(base: Any, credits: dict[Key, Any], scores: Any, t: int, before: list
     """Refuse to explain scores that the walks do not add up to: the model scores in another way than it was walked."""
     slot = 0
     if scores.shape[2] > 1:
-        slot = sum(label * n_labels**lag for lag, label in enumerate(before) if label < n_labels)
+        slot = ContextSpace(n_labels, len(before)).number(label for label in before if label < n_labels)
     total = base + sum(credits.values())
     if not np.allclose(total, scores[:, t, slot], rtol=TOLERANCE, atol=TOLERANCE):
         raise InputError(

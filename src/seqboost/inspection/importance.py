@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 from seqboost.features import FeatureLayout
 from seqboost.inspection.nodes import node_means
 from seqboost.model import Forest

@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._replacing import replacing
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
+from seqboost.core.replacing import replacing
 
 __all__ = ["FORMAT_NAME", "FORMAT_VERSION", "read_model", "write_model"]
 

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
+from seqboost.core.offsets import starts_of
 from seqboost.model.validation import check_forest, check_routes
 from seqboost.trees import Routes
 from seqboost.trees.tree import LAG, SPARSE, Tree
@@ -149,9 +150,6 @@ class Forest:
         trees = [tree for _, _, tree in placed]
         n_words = np.concatenate([np.zeros(1, np.int64), *(np.diff(tree.word_start) for tree in trees)])
 
-        def starts(sizes: list[int]) -> NDArray[np.int64]:
-            return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-
         def joined(name: str) -> NDArray[Any]:
             dtype = ARRAY_DTYPES[name]
             nothing = (0, n_labels) if is_shared and name == "value" else 0
@@ -164,8 +162,8 @@ class Forest:
             n_rounds=len(rounds),
             tree_round=np.array([r for r, _, _ in placed], dtype=np.int32),
             tree_label=np.array([k for _, k, _ in placed], dtype=np.int32),
-            split_start=starts([len(tree.kind) for tree in trees]),
-            leaf_start=starts([len(tree.value) for tree in trees]),
+            split_start=starts_of([len(tree.kind) for tree in trees]),
+            leaf_start=starts_of([len(tree.value) for tree in trees]),
             word_start=np.cumsum(n_words, dtype=np.int64),
             routes=_joined_routes([(tree.routes, tree.n_splits) for tree in trees]),
             **{name: joined(name) for name in PER_SPLIT_OR_LEAF},

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._stored import MAX_ORDER, Stored, part_of
-from seqboost.chain import ContextSpace, Potentials, SeenContexts, SeenPotentials
-from seqboost.exceptions import ModelFileError, ParameterError
+from seqboost.chain import Potentials, SeenContexts, SeenPotentials
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.exceptions import ModelFileError, ParameterError
+from seqboost.core.stored import MAX_ORDER, Stored, part_of
 from seqboost.features import BinnedRows, FeatureBinner, LinearRows, LinearWeights
 from seqboost.model.forest import Forest
 from seqboost.model.scoring import forest_scores

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, lowest_bit
+from seqboost.core.jit import jit, lowest_bit
 from seqboost.model.tables import GROUPS_AT_ONCE
 from seqboost.model.traversal import RowArrays
 

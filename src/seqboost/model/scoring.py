@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
+from seqboost.core.threads import run_tasks
 from seqboost.model.missing import find_incomplete, route_arrays, walk_both_ways
 from seqboost.model.quick import cut_by_slots, quick_scores
 from seqboost.model.shared import add_vectors, numbered_forest, rows_at_once

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, jit
+from seqboost.core.jit import inner, jit
+from seqboost.core.offsets import positions
 
 if TYPE_CHECKING:
     from seqboost.model.forest import Forest
@@ -29,8 +30,7 @@ MAX_LEAF_NUMBERS = 1 << 20  # of a task
 def numbered_forest(forest: Forest) -> Forest:
     """Return the forest whose scores are numbers of leaves; made once."""
     if "numbered" not in forest._cache:
-        sizes = np.diff(forest.leaf_start)
-        numbers = np.arange(len(forest.value)) - np.repeat(forest.leaf_start[:-1], sizes)
+        numbers = positions(forest.leaf_start)
         labels = np.arange(forest.n_trees, dtype=np.int32)
         forest._cache["numbered"] = replace(forest, tree_label=labels, value=numbers.astype(np.float32))
     numbered: Forest = forest._cache["numbered"]

@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.jit import jit
+from seqboost.core.offsets import starts_of
 from seqboost.model.traversal import read_only, used_sparse
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
@@ -163,7 +165,7 @@ def choose_width(forest: Forest, n_bytes: int) -> int:
     by_feature = splits[np.argsort(forest.feature[splits], kind="stable")]
     n_classes = np.zeros(len(splits_of), dtype=np.int64)
     code_class = np.zeros((len(splits_of), N_CODES), dtype=np.uint8)
-    group_start = np.concatenate([[0], np.cumsum(splits_of)]).astype(np.int64)
+    group_start = starts_of(splits_of)
     scratch = np.zeros(2 * N_CODES, dtype=np.int64)
     _code_classes(group_start, by_feature, forest.word_start, forest.words, scratch, code_class, n_classes)
     width = MAX_WIDTH
@@ -187,7 +189,7 @@ def _groups(forest: Forest, split_lane: NDArray[np.int64], width: int) -> tuple[
     keys, counts = np.unique(key, return_counts=True)
     per_block = np.bincount(keys // n_features, minlength=n_blocks)
     padded = -(-per_block // GROUPS_AT_ONCE) * GROUPS_AT_ONCE
-    block_group = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
+    block_group = starts_of(padded)
     place = np.arange(len(keys)) + np.repeat(block_group[:-1] - np.cumsum(per_block) + per_block, per_block)
     group_feature = np.full(block_group[-1], feature[0] if len(feature) else 0, dtype=np.int64)
     group_feature[place] = keys % n_features
@@ -197,7 +199,7 @@ def _groups(forest: Forest, split_lane: NDArray[np.int64], width: int) -> tuple[
 
 
 def _context_mask(
-    forest: Forest, split_lane: NDArray[np.int64], keep: NDArray[np.uint64], label: NDArray[np.int64], n_lanes: int
+    forest: Forest, split_lane: NDArray[np.int64], keep: NDArray[np.uint64], label: NDArray[np.int32], n_lanes: int
 ) -> NDArray[np.uint64]:
     """Combine the lag splits of each tree into one mask per extended context, (E, n_lanes); label is (order, E)."""
     mask = np.full((label.shape[1], n_lanes), ~np.uint64(0), dtype=np.uint64)
@@ -208,17 +210,6 @@ def _context_mask(
         bit = (word >> (v & 63).astype(np.uint64)) & np.uint64(1)
         np.bitwise_and.at(mask[e], split_lane[splits], keep[bit.astype(np.int64), splits])
     return mask
-
-
-def _context_labels(n_labels: int, order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Label at each lag in each extended context (order, E), and the first extended context of each type."""
-    n_existing = n_labels ** np.arange(order + 1, dtype=np.int64)
-    base = np.concatenate([[0], np.cumsum(n_existing)]).astype(np.int64)
-    label = np.full((order, base[-1]), n_labels, dtype=np.int64)
-    for lag in range(1, order + 1):
-        for j in range(lag, order + 1):
-            label[lag - 1, base[j] : base[j + 1]] = np.arange(n_existing[j]) // n_labels ** (lag - 1) % n_labels
-    return label, base[:-1]
 
 
 def _lanes(forest: Forest, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -248,7 +239,7 @@ def _postings(
     use = np.searchsorted(used, forest.feature[splits])
     size = np.zeros(len(used), dtype=np.int64)
     np.maximum.at(size, use, n_bits)
-    use_start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    use_start = starts_of(size)
     first = np.concatenate([[0], np.cumsum(n_bits)])[:-1]
     n_rows = int(use_start[-1])
     if (n_blocks * n_rows + int(n_bits.sum())) * 8 > MAX_BYTES:
@@ -279,7 +270,8 @@ def build_tables(forest: Forest, width: int) -> QuickTables | None:
     leaf_value[np.repeat(lane, np.diff(forest.leaf_start)), leaf_bit] = forest.value
     groups = _groups(forest, split_lane, width)
     block_group, group_feature = groups[:2]
-    label, context_base = _context_labels(forest.n_labels, forest.order)
+    space = ContextSpace(forest.n_labels, forest.order)
+    label, context_base = space.lag_labels(), space.base
     dense = _dense_table(forest, split_lane % width, keep, width, groups)
     if dense is None or label.shape[1] * n_lanes * 8 > MAX_BYTES:
         return None

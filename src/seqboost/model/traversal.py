@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost.core.contexts import ContextSpace, row_types
+from seqboost.core.jit import jit
 from seqboost.trees.tree import DENSE, SPARSE
 
 if TYPE_CHECKING:
@@ -114,14 +115,10 @@ def layout_arrays(forest: Forest, layout: FeatureLayout) -> dict[str, NDArray[An
 
 def row_arrays(forest: Forest, binned: BinnedRows) -> RowArrays:
     """Lay out the rows for the kernels."""
-    offsets = np.asarray(binned.offsets)
-    row_type = np.full(len(binned.address), forest.order, dtype=np.uint8)
-    for j in reversed(range(forest.order)):
-        row_type[offsets[:-1][np.diff(offsets) > j] + j] = j
     arrays: dict[str, tuple[NDArray[Any], type[np.generic]]] = {
         "codes": (binned.codes.reshape(-1), np.uint8),
         "address": (binned.address, np.int64),
-        "row_type": (row_type, np.uint8),
+        "row_type": (row_types(binned.offsets, forest.order), np.uint8),
         "padded_row": (binned.padded_row, np.int64),
         "slot_indptr": (binned.slot_indptr, np.int64),
         "slot_indices": (binned.slot_indices, np.int32),
@@ -142,12 +139,10 @@ def forest_arrays(forest: Forest) -> ForestArrays:
 
 def context_arrays(n_labels: int, order: int) -> ContextArrays:
     """List the contexts of a model of this order."""
-    n_existing = n_labels ** np.arange(order + 1, dtype=np.int64)
-    context = np.arange(n_existing[-1])
-    digit = (context // n_existing[:-1, None] % n_labels).astype(np.int32)
+    space = ContextSpace(n_labels, order)
     return ContextArrays(
-        n_existing=read_only(n_existing),
-        digit=read_only(digit),
+        n_existing=read_only(space.n_contexts_of),
+        digit=read_only(space.lag_labels()[:, space.base[-1] :].copy()),
         start_label=read_only(np.array([n_labels], dtype=np.int32)),
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._stored import LARGEST_SCORE
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
+from seqboost.core.stored import LARGEST_SCORE
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["check_forest", "check_routes"]

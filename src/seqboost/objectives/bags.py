@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
-from seqboost._jit import jit
+from seqboost.core.jit import jit
 from seqboost.objectives.derivatives import Derivatives
 
 __all__ = ["BOTH", "FUTURE", "PAST", "BagLikelihood", "Bags", "bag_sums"]

@@ -27,14 +27,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
-from seqboost.chain import Potentials, beam_sequence, sequence_chunks
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.chain import Potentials, beam_sequence
+from seqboost.core.contexts import observed_contexts, row_types
+from seqboost.core.exceptions import ParameterError
+from seqboost.core.offsets import sequence_chunks
+from seqboost.core.threads import run_tasks
+from seqboost.objectives import checks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
-from seqboost.objectives.paths import observed_contexts
 
 __all__ = ["BeamLikelihood"]
 
@@ -42,8 +44,8 @@ __all__ = ["BeamLikelihood"]
 class BeamLikelihood(ChainObjective):
     """Log-likelihood of the observed labels among the labellings within a beam.
 
-    The face of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives`` returns is
-    overwritten by its next call.
+    The interface is that of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives``
+    returns is overwritten by its next call.
 
     Parameters
     ----------
@@ -54,8 +56,6 @@ class BeamLikelihood(ChainObjective):
 
     Attributes
     ----------
-    has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
         Lengths of the sequences.
 
@@ -74,13 +74,7 @@ class BeamLikelihood(ChainObjective):
         super().__init__(labels, offsets, **settings)
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
-        hidden = np.flatnonzero(self._labels < 0)
-        if len(hidden):
-            s = int(np.searchsorted(self._offsets, hidden[0], side="right")) - 1
-            raise InputError(
-                f"training with a beam needs every label, but y[{s}] has an unobserved one (None or NaN) at position "
-                f"{hidden[0] - self._offsets[s]}; use beam=None in fit, or leave such sequences out"
-            )
+        checks.check_observed(self._labels, self._offsets, "training with a beam", "use beam=None in fit")
         space, lengths = self._space, np.diff(self._offsets)
         self.n_observed = lengths.astype(np.int64)
         self._weights = weights
@@ -94,8 +88,7 @@ class BeamLikelihood(ChainObjective):
         self._factor = 2.0 * (1 + 2 * space.order) if self._curvature == MIXING else 1.0
         n_tables, n_extended, n_labels = (2, space.n_extended, space.n_labels) if self.has_table else (0, 0, 0)
         self._pairs = np.zeros((len(self._chunks), n_tables, n_extended, n_labels))
-        position = np.arange(len(self._labels)) - np.repeat(self._offsets[:-1], lengths)
-        self._context_type = np.minimum(position, space.order)
+        self._context_type = row_types(self._offsets, space.order)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import ContextSpace
-from seqboost.objectives.paths import observed_contexts
+from seqboost.core.contexts import ContextSpace, observed_contexts
+from seqboost.core.offsets import position_bounds
 
 __all__ = ["Blankets", "find_blankets"]
 
@@ -61,8 +61,7 @@ def find_blankets(labels: NDArray[np.int32], offsets: NDArray[np.int64], space: 
     Blankets
     """
     n_positions, n_labels, order, n_extended = len(labels), space.n_labels, space.order, space.n_extended
-    lengths = np.diff(offsets)
-    begin, stop = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
+    begin, stop = position_bounds(offsets)
     at = np.arange(n_positions)
     hidden = np.append(0, np.cumsum(labels < 0))
     rows = np.flatnonzero(hidden[np.minimum(at + order + 1, stop)] == hidden[np.maximum(at - order, begin)])

@@ -15,14 +15,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost.core.jit import jit
 from seqboost.objectives.curvature import COUNT, MIXING
 
-__all__ = ["add_observed", "subtract_expected"]
+__all__ = ["add_observed", "score_cells", "subtract_expected"]
 
 U = np.uint64
 BLOCK = 1024
 """Cells of one label worked on together, so that loops run over contiguous memory that stays in the nearest cache."""
+
+
+def score_cells(known: NDArray[np.int32], slot: NDArray[np.int32], n_slots: int) -> NDArray[np.int64]:
+    """Return the place of each position's label ``known`` and context ``slot`` in the flat scores (K * N * C,)."""
+    n_positions = len(known)
+    return (known.astype(np.int64) * n_positions + np.arange(n_positions)) * n_slots + slot
 
 
 def subtract_expected(

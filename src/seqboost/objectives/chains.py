@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import ContextSpace
+from seqboost.core.contexts import ContextSpace
 from seqboost.objectives import checks
 from seqboost.objectives.derivatives import Derivatives
 

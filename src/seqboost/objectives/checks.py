@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.exceptions import InputError, ParameterError
+from seqboost.core.offsets import locate
 from seqboost.objectives.curvature import COUNT, MIXING, NEWTON
 
 __all__ = ["check_labels", "curvature_code", "position_weights", "sequence_weights"]
@@ -19,14 +20,32 @@ def curvature_code(curvature: str) -> int:
     return _CURVATURES[curvature]
 
 
+def check_observed(
+    labels: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    what: str,
+    cure: str,
+    name: str = "y",
+    numbers: NDArray[np.intp] | None = None,
+) -> None:
+    """Raise InputError at the first unobserved label, which ``what`` needs; ``numbers`` are those the user knows."""
+    hidden = np.flatnonzero(labels < 0)
+    if len(hidden):
+        s, position = locate(offsets, hidden[0])
+        raise InputError(
+            f"{what} needs every label, but {name}[{s if numbers is None else numbers[s]}] has an unobserved one (None "
+            f"or NaN) at position {position}; {cure}, or leave such sequences out"
+        )
+
+
 def check_labels(labels: NDArray[np.int32], offsets: NDArray[np.int64], n_labels: int) -> None:
     """Raise if a label code is neither in 0..K-1 nor -1."""
     bad = np.flatnonzero((labels < -1) | (labels >= n_labels))
     if len(bad):
-        sequence = int(np.searchsorted(offsets, bad[0], side="right")) - 1
+        sequence, position = locate(offsets, bad[0])
         raise InputError(
             f"label codes must be in 0..{n_labels - 1}, or -1 for unobserved; y[{sequence}] has "
-            f"{labels[bad[0]]} at position {bad[0] - offsets[sequence]}"
+            f"{labels[bad[0]]} at position {position}"
         )
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, jit
+from seqboost.core.jit import inlined, jit
 from seqboost.objectives.blankets import Blankets
 from seqboost.objectives.curvature import COUNT, MIXING
 

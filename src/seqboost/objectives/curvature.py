@@ -46,8 +46,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
-from seqboost.chain import ContextSpace
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.jit import jit
 
 __all__ = ["COUNT", "MIXING", "NEWTON", "count_cells", "count_table", "mean_caution", "mixing_sums"]
 
@@ -57,7 +57,7 @@ COUNT, NEWTON, MIXING = 0, 1, 2
 def count_cells(
     space: ContextSpace,
     row_weights: NDArray[np.float64],  # IN (N,)
-    context_type: NDArray[np.int64],  # IN (N,)
+    context_type: NDArray[np.uint8],  # IN (N,)
     hessian: NDArray[np.float32],  # OUT (K, N, C)
 ) -> None:
     """Fill the curvature COUNT: the weight of the row at every slot that exists."""
@@ -69,7 +69,7 @@ def count_cells(
 def count_table(
     space: ContextSpace,
     row_weights: NDArray[np.float64],  # IN (N,)
-    context_type: NDArray[np.int64],  # IN (N,)
+    context_type: NDArray[np.uint8],  # IN (N,)
 ) -> NDArray[np.float64]:
     """Give the curvature COUNT of the table, (E, K): the weights of all rows that an extended context exists at."""
     per_type = np.bincount(context_type, weights=row_weights, minlength=space.order + 1)

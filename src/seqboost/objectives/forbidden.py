@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.exceptions import InputError
 
 __all__ = ["find_forbidden", "raise_if_forbidden"]
 
@@ -15,12 +16,6 @@ __all__ = ["find_forbidden", "raise_if_forbidden"]
 def _context_name(context: tuple[int, ...], classes: Sequence[object]) -> str:
     """Name a context, oldest label first."""
     return ", ".join(repr(classes[label]) for label in reversed(context))
-
-
-def _table_row(context: tuple[int, ...], n_labels: int) -> int:
-    """Give the extended context of (y_{t-1}, y_{t-2}, ...), which is shorter than the order near the start."""
-    base = sum(n_labels**i for i in range(len(context)))
-    return base + sum(label * n_labels**lag for lag, label in enumerate(context))
 
 
 def find_forbidden(
@@ -51,11 +46,13 @@ def find_forbidden(
         Ends of sentences whose subject is the sequence: "moves from 'B' to 'B' at position 5".
     """
     n_labels = table.shape[1]
+    space = ContextSpace(n_labels, order)
     names = list(range(n_labels)) if classes is None else list(classes)
     reached: set[tuple[int, ...]] = {()}  # contexts that some allowed path ends in, lag 1 first
     for t, label in enumerate(labels):
+        contexts = {c: space.base[len(c)] + space.number(c) for c in reached}
         candidates = range(n_labels) if label < 0 else (int(label),)
-        moves = [(c, k) for c in reached for k in candidates if table[_table_row(c, n_labels), k] > -np.inf]
+        moves = [(c, k) for c, e in contexts.items() for k in candidates if table[e, k] > -np.inf]
         if t == len(labels) - 1 and end is not None:
             if moves and all(end[k] == -np.inf for _, k in moves):
                 return f"ends with {names[label]!r}" if label >= 0 else "has no allowed last label"
@@ -79,6 +76,9 @@ def raise_if_forbidden(
     order: int,
     end: NDArray[np.float64] | None = None,
     classes: Sequence[object] | None = None,
+    *,
+    name: str = "y",
+    numbers: NDArray[np.intp] | None = None,
 ) -> None:
     """Raise if the labels of a sequence cannot be had under the forbidden entries of a table.
 
@@ -90,6 +90,8 @@ def raise_if_forbidden(
         Where each sequence starts.
     table, order, end, classes
         As in ``find_forbidden``.
+    name, numbers : str and ndarray, optional
+        What the labels and the sequences are called in messages.
 
     Raises
     ------
@@ -102,6 +104,6 @@ def raise_if_forbidden(
         fault = find_forbidden(labels[offsets[sequence] : offsets[sequence + 1]], table, order, end, classes)
         if fault is not None:
             raise InputError(
-                f"y[{sequence}] {fault}, which transitions=... forbids. Allow it in `transitions`, or mend the labels "
-                f"of that sequence (or leave them unobserved: None)."
+                f"{name}[{sequence if numbers is None else numbers[sequence]}] {fault}, which transitions=... forbids. "
+                f"Allow it in `transitions`, or mend the labels of that sequence (or leave them unobserved: None)."
             )

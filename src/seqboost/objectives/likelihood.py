@@ -11,22 +11,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
-from seqboost.chain import (
-    Potentials,
-    factored_chunks,
-    pair_sums_chunk,
-    posterior_chunk,
-    sequence_chunks,
-)
-from seqboost.exceptions import ParameterError
-from seqboost.objectives.cells import add_observed, subtract_expected
+from seqboost.chain import Potentials, factored_chunks, pair_sums_chunk, posterior_chunk
+from seqboost.core.contexts import observed_contexts, row_types
+from seqboost.core.exceptions import ParameterError
+from seqboost.core.offsets import sequence_chunks
+from seqboost.core.threads import run_tasks
+from seqboost.objectives.cells import add_observed, score_cells, subtract_expected
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table, mean_caution, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.partial import ClampedSequences
-from seqboost.objectives.paths import observed_contexts, score_cells
 
 __all__ = ["Likelihood"]
 
@@ -113,7 +108,7 @@ class Likelihood(ChainObjective):
         self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
         partly = ~self._complete & (self.n_observed > 0)
         self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, partly)
-        context_type = np.minimum(np.arange(n_positions) - np.repeat(self._offsets[:-1], lengths), space.order)
+        context_type = row_types(self._offsets, space.order)
         if self._curvature == COUNT:
             count_cells(space, self._row_weights, context_type, self._hessian)
         if self.has_table:

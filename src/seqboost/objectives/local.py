@@ -25,14 +25,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, run_tasks
-from seqboost.chain import sequence_chunks
-from seqboost.exceptions import ParameterError
+from seqboost.core.contexts import observed_contexts
+from seqboost.core.exceptions import ParameterError
+from seqboost.core.jit import jit
+from seqboost.core.offsets import sequence_chunks
+from seqboost.core.threads import run_tasks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
-from seqboost.objectives.paths import observed_contexts
 
 __all__ = ["LocalLikelihood"]
 
@@ -42,8 +43,8 @@ VALUES = -1  # in place of a curvature: no derivatives
 class LocalLikelihood(ChainObjective):
     """Log of the probabilities of the observed labels, each given the labels before it.
 
-    The face of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives`` returns is
-    overwritten by its next call. Cells of other contexts than the observed ones are zeroed once and never again.
+    The interface is that of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives``
+    returns is overwritten by its next call. Cells of contexts that are not observed are zeroed once and never again.
 
     Parameters
     ----------
@@ -55,8 +56,6 @@ class LocalLikelihood(ChainObjective):
 
     Attributes
     ----------
-    has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
         Scored positions of each sequence: those whose own label and m labels before are observed. Others are left out.
 
@@ -80,11 +79,8 @@ class LocalLikelihood(ChainObjective):
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         space, offsets, n_positions = self._space, self._offsets, len(self._labels)
         lengths = np.diff(offsets)
-        position = np.arange(n_positions) - np.repeat(offsets[:-1], lengths)
-        scored = self._labels >= 0
-        for lag in range(1, space.order + 1):
-            rows = np.flatnonzero(position >= lag)
-            scored[rows] &= self._labels[rows - lag] >= 0
+        marked, _ = observed_contexts(self._labels, offsets, space.n_labels, space.order, mark_unobserved=True)
+        scored = (self._labels >= 0) & (marked >= 0)
         self._is_scored = scored
         self._ends_checked = not np.any(self._end == -np.inf)
         before = np.append(0, np.cumsum(scored))

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
-from seqboost.chain import Potentials, pair_sums_chunk, posterior_chunk, sequence_chunks
+from seqboost.chain import Potentials, pair_sums_chunk, posterior_chunk
+from seqboost.core.offsets import sequence_chunks, starts_of
+from seqboost.core.threads import run_tasks
 
 __all__ = ["ClampedSequences"]
 
@@ -53,7 +54,7 @@ class ClampedSequences:
         self.sequences = np.flatnonzero(partly)
         self._rows = np.flatnonzero(np.repeat(partly, lengths))
         self._labels = labels[self._rows]
-        self._offsets = np.append(0, np.cumsum(lengths[partly])).astype(np.int64)
+        self._offsets = starts_of(lengths[partly])
         self._row_weights = np.repeat(weights[partly], lengths[partly])
         self.start = np.full(len(lengths), -1, dtype=np.int64)
         self.start[partly] = self._offsets[:-1]

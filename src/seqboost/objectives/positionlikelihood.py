@@ -38,17 +38,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, run_tasks
-from seqboost.chain import (
-    PairMessages,
-    Potentials,
-    factored_chunks,
-    pair_block,
-    position_blocks,
-    posterior_chunk,
-    sequence_chunks,
-)
-from seqboost.exceptions import ParameterError
+from seqboost.chain import PairMessages, Potentials, factored_chunks, pair_block, position_blocks, posterior_chunk
+from seqboost.core.contexts import row_types
+from seqboost.core.exceptions import ParameterError
+from seqboost.core.jit import jit
+from seqboost.core.offsets import sequence_chunks
+from seqboost.core.threads import run_tasks
 from seqboost.objectives import checks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table, mean_caution, mixing_sums
@@ -93,13 +88,6 @@ class PositionLikelihood(ChainObjective):
     position_weights : ndarray of float64, shape (N,), optional
         v_t ≥ 0; 1 for every position if not given. For class weights, the weight of the label at t.
 
-    Attributes
-    ----------
-    has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
-    n_observed : ndarray of int64, shape (n_sequences,)
-        Observed positions of each sequence.
-
     Examples
     --------
     >>> labels, offsets = np.array([0, 1, 1], np.int32), np.array([0, 2, 3])
@@ -140,7 +128,7 @@ class PositionLikelihood(ChainObjective):
         self._prob = np.empty(n_positions)  # μ_t(y_t)
         self._paths_checked = False
         if self._curvature == COUNT:
-            context_type = np.minimum(np.arange(n_positions) - np.repeat(offsets[:-1], lengths), space.order)
+            context_type = row_types(offsets, space.order)
             counted = self._row_weights * self._terms
             count_cells(space, counted, context_type, self._hessian)
             self._table_count = count_table(space, counted, context_type)

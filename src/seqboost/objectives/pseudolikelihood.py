@@ -38,16 +38,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
-from seqboost.chain import Potentials, sequence_chunks
-from seqboost.exceptions import ParameterError
+from seqboost.chain import Potentials
+from seqboost.core.contexts import observed_contexts, row_types
+from seqboost.core.exceptions import ParameterError
+from seqboost.core.offsets import position_bounds, sequence_chunks
+from seqboost.core.threads import run_tasks
 from seqboost.objectives.blankets import find_blankets
+from seqboost.objectives.cells import score_cells
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.conditionals import VALUES, Found, Sums, Targets, differentiate, fill_observed, nothing_found
 from seqboost.objectives.curvature import COUNT, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
-from seqboost.objectives.paths import observed_contexts, score_cells
 
 __all__ = ["PseudoLikelihood"]
 
@@ -55,8 +57,8 @@ __all__ = ["PseudoLikelihood"]
 class PseudoLikelihood(ChainObjective):
     """Log of the probabilities of the observed labels, each given all the others.
 
-    The face of :class:`~seqboost.objectives.Likelihood`, at a fraction of its cost: a law over K labels at each
-    position instead of a sum over all labellings. Buffers are allocated once: what ``derivatives`` returns is
+    The interface is that of :class:`~seqboost.objectives.Likelihood`, at a fraction of its cost: a law over K labels at
+    each position instead of a sum over all labellings. Buffers are allocated once: what ``derivatives`` returns is
     overwritten by its next call. Cells without a part in the pseudo-likelihood are zeroed once and never again, so do
     not write to them.
 
@@ -70,8 +72,6 @@ class PseudoLikelihood(ChainObjective):
 
     Attributes
     ----------
-    has_table : bool
-        Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
         Scored positions of each sequence: those whose own label and m labels to either side are observed.
 
@@ -114,9 +114,8 @@ class PseudoLikelihood(ChainObjective):
     def _allocate(self) -> None:
         """Make the buffers, and what stays the same from round to round."""
         space, n_positions = self._space, len(self._labels)
-        lengths = np.diff(self._offsets)
         shape = (space.n_labels, n_positions, self._n_slots)
-        self._row_weights = np.repeat(self._weights, lengths)
+        self._row_weights = np.repeat(self._weights, np.diff(self._offsets))
         self._gradient, self._hessian = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
         self._found = nothing_found(n_positions)
         slot, extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
@@ -125,8 +124,7 @@ class PseudoLikelihood(ChainObjective):
         n_sums = 2 * space.n_extended * space.n_labels if self.has_table else 0
         self._means, self._variances = np.zeros((2, len(self._chunks), n_sums))
         if self._curvature == COUNT:
-            begin = np.repeat(self._offsets[:-1], lengths)
-            context_type = np.minimum(np.arange(n_positions) - begin, space.order)
+            context_type = row_types(self._offsets, space.order)
             touched = np.where(self._n_laws(space.order + 1) > 0, self._row_weights, 0.0)
             here = np.where(self._n_laws(1) > 0, self._row_weights, 0.0)
             count_cells(space, touched if self._n_slots > 1 else here, context_type, self._hessian)
@@ -138,8 +136,7 @@ class PseudoLikelihood(ChainObjective):
 
     def _n_laws(self, n_terms: int) -> NDArray[np.int64]:
         """Count the scored positions among s − n_terms + 1 .. s of the same sequence, for each row s."""
-        row = np.arange(len(self._labels))
-        begin = np.repeat(self._offsets[:-1], np.diff(self._offsets))
+        row, (begin, _) = np.arange(len(self._labels)), position_bounds(self._offsets)
         scored = np.zeros(len(row) + 1, dtype=np.int64)
         scored[self._blankets.rows + 1] = 1
         before = np.cumsum(scored)

@@ -1,4 +1,4 @@
-"""Slow, obviously right twins of this room's kernels: every labelling is written out (tests only).
+"""Slow, obviously right twins of this package's kernels: every labelling is written out (tests only).
 
 Letters: T positions, K labels, order m, context slot c_t = y_{t-1} + K*y_{t-2} + ... (lag 1 least significant), e the
 extended context (type of the position and slot), F_t(c,k) = scores[k,t,c] + table[e,k], L = log P(observed | X).

@@ -33,7 +33,9 @@ from seqboost.chain import (
     seen_posterior_chunk,
     seen_steps,
 )
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.contexts import row_types
+from seqboost.core.exceptions import ParameterError
+from seqboost.objectives import checks
 from seqboost.objectives.cells import add_observed, subtract_expected
 from seqboost.objectives.curvature import COUNT, MIXING
 from seqboost.objectives.forbidden import raise_if_forbidden
@@ -87,7 +89,7 @@ class SeenLikelihood(Likelihood):
             labels, offsets, n_labels=contexts.n_labels, order=0, joint=False, sequence_weights=sequence_weights,
             curvature=curvature, end=end, classes=classes,
         )  # fmt: skip
-        self._refuse_unobserved()
+        checks.check_observed(self._labels, self._offsets, "contexts='seen'", "use contexts='all'")
         self.has_table = True
         self._chunks = seen_chunks(self._offsets)
         self._sums = np.empty((2, len(self._chunks), contexts.n_parameters))
@@ -97,20 +99,10 @@ class SeenLikelihood(Likelihood):
         n_without = contexts.n_labels - np.diff(contexts.arc_start)
         self._shares = np.append(np.ones(contexts.n_arcs), 1.0 / np.maximum(n_without, 1))  # 1 / N(s) of β
 
-    def _refuse_unobserved(self) -> None:
-        hidden = np.flatnonzero(self._labels < 0)
-        if len(hidden):
-            sequence = int(np.searchsorted(self._offsets, hidden[0], side="right")) - 1
-            raise InputError(
-                f"contexts='seen' needs every label, but y[{sequence}] has an unobserved one (None or NaN) at position "
-                f"{hidden[0] - self._offsets[sequence]}; use contexts='all', or leave such sequences out"
-            )
-
     def _possible_positions(self) -> NDArray[np.float64]:
         """Return Σ w over the positions at which each parameter's state is possible, for the curvature "count"."""
         contexts, graph, order = self._contexts, self._contexts.graph, self._contexts.order
-        position = np.arange(len(self._labels)) - np.repeat(self._offsets[:-1], np.diff(self._offsets))
-        at = np.bincount(np.minimum(position, order), weights=self._row_weights, minlength=order + 1)
+        at = np.bincount(row_types(self._offsets, order), weights=self._row_weights, minlength=order + 1)
         from_on = np.cumsum(at[::-1])[::-1]
         per_state = np.zeros(contexts.n_states)
         for j in range(order + 1):

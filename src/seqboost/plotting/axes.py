@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqboost.exceptions import MissingExtraError
+from seqboost.core.exceptions import MissingExtraError
 
 __all__ = ["axes_of", "colour_map"]
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from seqboost.core.exceptions import ParameterError
 from seqboost.evaluation import Confusion, confusion, label_sequences
-from seqboost.exceptions import ParameterError
 from seqboost.plotting.axes import axes_of
 
 __all__ = ["ConfusionDisplay"]

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 from seqboost.inspection import FeatureImportances, feature_importances
 from seqboost.plotting.axes import axes_of
 from seqboost.plotting.colours import FEW

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.exceptions import InputError, ParameterError
 from seqboost.plotting.axes import axes_of
 from seqboost.plotting.colours import FEW
 

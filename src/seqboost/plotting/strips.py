@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.exceptions import InputError
 from seqboost.evaluation import label_sequences
-from seqboost.exceptions import InputError
 from seqboost.plotting.axes import axes_of, colour_map
 from seqboost.plotting.colours import label_colours
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from seqboost.exceptions import SeqboostError
+from seqboost.core.exceptions import SeqboostError
 from seqboost.inspection import feature_importances, linear_weights
 from seqboost.reporting.charts import chart
 from seqboost.reporting.markup import Markup, bars, element, joined, paragraph, percent, section

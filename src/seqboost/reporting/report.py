@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 import seqboost
+from seqboost.core.exceptions import ParameterError, SeqboostError
 from seqboost.evaluation import label_sequences
-from seqboost.exceptions import ParameterError, SeqboostError
 from seqboost.files import written
 from seqboost.inspection import summary
 from seqboost.plotting import label_colours

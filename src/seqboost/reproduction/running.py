@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from seqboost.exceptions import DataFileError, MissingExtraError, ParameterError
+from seqboost.core.exceptions import DataFileError, MissingExtraError, ParameterError
 from seqboost.reproduction.experiment import Cell, Experiment, Outcome
 from seqboost.reproduction.store import Kept, Store
 

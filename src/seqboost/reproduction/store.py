@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import seqboost
-from seqboost._replacing import replacing
+from seqboost.core.replacing import replacing
 from seqboost.datasets import cache_folder
 from seqboost.reproduction.experiment import Cell, Experiment, Outcome
 

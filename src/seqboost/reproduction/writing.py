@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqboost.exceptions import MissingExtraError
+from seqboost.core.exceptions import MissingExtraError
 from seqboost.reproduction.experiment import Experiment, Figure, Outcome, Row
 from seqboost.reproduction.store import Store
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, InputTypeError
+from seqboost.core.exceptions import InputError, InputTypeError
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import (
     are_single,

@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost._stored import Stored
-from seqboost.exceptions import InputError
+from seqboost.core.exceptions import InputError
+from seqboost.core.offsets import locate, starts_of
+from seqboost.core.stored import Stored
 
 __all__ = ["BatchSchema", "ColumnSchema", "Layout", "SequenceBatch"]
 
@@ -188,9 +189,7 @@ class Layout:
             )
         if lengths.min() == 0:
             raise empty_sequence(int(np.argmin(lengths)))
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        return cls(offsets, origin, table_rows)
+        return cls(starts_of(lengths), origin, table_rows)
 
     @property
     def n_rows(self) -> int:
@@ -209,8 +208,8 @@ class Layout:
         """Say in words where a row lies: ``"sequence 3, position 7"``."""
         if self.origin == "flat":
             return f"row {int(row)}"
-        sequence = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        text = f"sequence {sequence}, position {int(row - self.offsets[sequence])}"
+        sequence, position = locate(self.offsets, row)
+        text = f"sequence {sequence}, position {position}"
         if self.table_rows is not None:
             text += f" (row {int(self.table_rows[row])} of the table)"
         return text
@@ -219,8 +218,7 @@ class Layout:
         """Return the layout of some sequences, and the rows they hold."""
         starts = self.offsets[sequences]
         lengths = self.offsets[sequences + 1] - starts
-        offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = starts_of(lengths)
         rows = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
         table_rows = None if self.table_rows is None else self.table_rows[rows]
         ids = None if self.ids is None else tuple(self.ids[i] for i in sequences.tolist())
@@ -230,7 +228,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class SequenceBatch:
-    """Sequences in the one form all rooms understand.
+    """Sequences in the one form all packages understand.
 
     Indexing selects *sequences* and gives a batch again, so scikit-learn's splitters slice it as they would an array.
 

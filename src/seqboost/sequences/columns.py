@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.core.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.sequences.batch import BatchSchema, ColumnSchema, Layout, SequenceBatch
 
 __all__ = [

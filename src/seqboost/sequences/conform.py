@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, InputTypeError
+from seqboost.core.exceptions import InputError, InputTypeError
 from seqboost.sequences.batch import BatchSchema, ColumnSchema, SequenceBatch
 from seqboost.sequences.columns import (
     Column,

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, InputTypeError
+from seqboost.core.exceptions import InputError, InputTypeError
 from seqboost.sequences.arrays import check_dtype, read_arrays, read_matrix, read_rows, unmask
 from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch, empty_sequence
 from seqboost.sequences.columns import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.core.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.sequences.batch import SequenceBatch
 from seqboost.sequences.columns import first_unhashable, is_missing, object_array
 from seqboost.sequences.targets import flat_labels

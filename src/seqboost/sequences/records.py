@@ -21,7 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.core.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.core.offsets import starts_of
 from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch
 from seqboost.sequences.columns import (
     ABSENT_TYPES,
@@ -122,8 +123,7 @@ def _collect(dicts: Sequence[Any]) -> _Items:
     key_of = np.fromiter(map(index.__getitem__, keys), small, n_items)
     values = np.fromiter(chain.from_iterable(map(dict.values, dicts)), object, n_items)
     order = np.argsort(key_of, kind="stable")
-    starts = np.zeros(len(index) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(key_of, minlength=len(index)), out=starts[1:])
+    starts = starts_of(np.bincount(key_of, minlength=len(index)))
     rows = np.repeat(np.arange(len(dicts)), counts)[order]
     return _Items(list(index), [str(key) for key in index], starts, rows, values[order])
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import ParameterError
+from seqboost.core.exceptions import ParameterError
 
 __all__ = ["SCHEMES", "allowed_transitions"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.exceptions import InputError, ParameterError
 
 __all__ = ["SPAN_SCHEMES", "Span", "convert_tags", "spans_of"]
 

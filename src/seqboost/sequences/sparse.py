@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from seqboost.exceptions import InputError, InputTypeError, ParameterError
+from seqboost.core.exceptions import InputError, InputTypeError, ParameterError
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import Extra, TrainedCategories, assemble, infinity, narrowed, resolve_categorical
 

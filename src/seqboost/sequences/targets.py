@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, InputTypeError
+from seqboost.core.exceptions import InputError, InputTypeError
 from seqboost.sequences.arrays import none_for_masked
 from seqboost.sequences.batch import SequenceBatch
 from seqboost.sequences.columns import first_unhashable, is_missing, listed, tidied

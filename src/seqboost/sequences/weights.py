@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.core.exceptions import InputError, ParameterError
 from seqboost.sequences.batch import SequenceBatch
 from seqboost.sequences.columns import ABSENT_TYPES, is_beyond_floats, is_real_type
 

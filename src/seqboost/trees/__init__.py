@@ -3,7 +3,7 @@
 from seqboost.trees.criterion import Limits
 from seqboost.trees.growing import TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE, Policies
+from seqboost.trees.missing import Policies
 from seqboost.trees.outputs import Partition
 from seqboost.trees.riders import RiderPartition
 from seqboost.trees.routes import Routes
@@ -11,18 +11,14 @@ from seqboost.trees.samples import Fitted, LabelSampleGrower, SharedSampleGrower
 from seqboost.trees.shared_growing import SharedGrower
 from seqboost.trees.shared_missing import shared_grower
 from seqboost.trees.shared_partition import SharedPartition
-from seqboost.trees.space import Space, context_space
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
 from seqboost.trees.weighted_growing import label_grower
 from seqboost.trees.weighted_partition import WeightedPartition
 
 __all__ = [
     "DENSE",
-    "DIRECTION",
-    "INSTANCE_WEIGHTING",
     "LAG",
     "SPARSE",
-    "SURROGATE",
     "DenseColumns",
     "Fitted",
     "LabelSampleGrower",
@@ -34,12 +30,10 @@ __all__ = [
     "SharedGrower",
     "SharedPartition",
     "SharedSampleGrower",
-    "Space",
     "SparseColumns",
     "Tree",
     "TreeGrower",
     "WeightedPartition",
-    "context_space",
     "label_grower",
     "shared_grower",
 ]

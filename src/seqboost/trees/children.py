@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner
 from seqboost.trees.buffers import FITTED, SIZE, SLOT, START, G, H, Leaves, Scratch, Segments
 from seqboost.trees.criterion import SplitRule
 from seqboost.trees.fixedpoint import Scales, add_contexts, curvature_of, gradient_of
@@ -24,7 +25,6 @@ from seqboost.trees.histogram import (
 )
 from seqboost.trees.integers import int64, uint64
 from seqboost.trees.partition import divide_dense, divide_marked, mark_sparse, share
-from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE
 
 __all__ = ["divide_contexts", "divide_rows", "measure", "sum_children"]

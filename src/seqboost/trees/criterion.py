@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.jit import inlined, inner
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.integers import int64
 

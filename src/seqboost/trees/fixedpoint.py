@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner, reassociating
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner, reassociating
 from seqboost.trees.integers import HALF, uint64
-from seqboost.trees.space import Space
 from seqboost.trees.vectors import add_rows_to_context, add_rows_to_four, add_rows_to_two
 
 __all__ = [

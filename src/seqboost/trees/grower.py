@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner, lean
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner, lean
 from seqboost.trees.buffers import (
     DEPTH,
     FITTED,
@@ -39,7 +40,6 @@ from seqboost.trees.fixedpoint import Planes, Scales, add_contexts, block_end, q
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.leftsets import left_values
-from seqboost.trees.space import Space
 from seqboost.trees.splitting import best_split
 from seqboost.trees.tree import DENSE, LAG
 from seqboost.trees.weighted_buffers import WeightedScratch

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.contexts import Space
 from seqboost.trees.buffers import (
     FITTED,
     N_LEAVES,
@@ -27,7 +28,6 @@ from seqboost.trees.grower import grow_tree
 from seqboost.trees.histogram import ROWS_AT_ONCE, DenseColumns, SparseColumns
 from seqboost.trees.ordering import Ranks
 from seqboost.trees.outputs import Partition
-from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
 from seqboost.trees.vectors import N_BLOCK
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.jit import inlined, inner
 from seqboost.trees.fixedpoint import curvature_of, gradient_of
 from seqboost.trees.integers import uint64
 from seqboost.trees.vectors import ADDENDS, ADDRESS, add_pair, add_two_rows, prefetch

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner
 from seqboost.trees.criterion import Limits, Node, SplitRule, gain_of
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.integers import int64
 from seqboost.trees.ordering import Ranks, sort
-from seqboost.trees.space import Space
 from seqboost.trees.tree import LAG
 
 __all__ = ["best_lag", "order_lag"]

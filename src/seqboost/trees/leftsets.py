@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner
 from seqboost.trees.criterion import AFTER_ABSENT, BOUNDARY_LEFT, FROM_TOP, MISSING_LEFT, Limits, Node, SplitRule
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.lags import order_lag
 from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Ranks, order_categories
-from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, LAG
 
 __all__ = ["left_values"]

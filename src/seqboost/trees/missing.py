@@ -1,13 +1,10 @@
 """What trees do about missing values: a policy for each window feature.
 
-* `DIRECTION`: "missing" is one more value of the feature; each split learns which way it goes.
-* `INSTANCE_WEIGHTING`: a row whose value is missing goes both ways, with reduced weight (C4.5).
-* `SURROGATE`: it goes where another feature sends it that divides the rows alike (CART).
-
-With the latter two, the gain of a split counts only rows where the feature is present. The boundary is not missing: it
-is a value of its own under every policy. Lag labels are never missing. In sparse features "absent" is a value; if they
-can be missing, a slot stands for that: the last but one of wide categorical columns, the last of indicators and sparse
-numbers whose training rows lack some. Sparse features without such a slot have the policy DIRECTION.
+The policies are those of :mod:`seqboost.core.missing`. With INSTANCE_WEIGHTING and SURROGATE, the gain of a split
+counts only rows where the feature is present. The boundary is not missing: it is a value of its own under every policy.
+Lag labels are never missing. In sparse features "absent" is a value; if they can be missing, a slot stands for that:
+the last but one of wide categorical columns, the last of indicators and sparse numbers whose training rows lack some.
+Sparse features without such a slot have the policy DIRECTION.
 
 Trees with policies have a grower of their own (:mod:`seqboost.trees.weighted_grower`); the usual one is used where it
 would grow the same tree: without such policies, or with INSTANCE_WEIGHTING if the data at hand lack no value. The
@@ -22,14 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import lean
+from seqboost.core.jit import lean
+from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.routes import Routes
 from seqboost.trees.tree import DENSE, LAG, Tree
 
-__all__ = ["DIRECTION", "INSTANCE_WEIGHTING", "SURROGATE", "Policies", "lacks_values", "with_shares"]
-
-DIRECTION, INSTANCE_WEIGHTING, SURROGATE = 0, 1, 2
+__all__ = ["Policies", "lacks_values", "with_shares"]
 
 SHARES = np.float32(1e-30), np.float32(1.0 - 2.0**-24)  # the smallest and the largest one
 

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 from seqboost.trees import reference
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE, Policies
+from seqboost.trees.missing import Policies
 from seqboost.trees.reference import MIN_ROWS_OF_WIDE_CATEGORY, NOISE, SMALLEST_GAIN, TIE, Example, window_values
 from seqboost.trees.shared_reference import leading_order, side_gain
 from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner
+from seqboost.core.jit import inner
 from seqboost.trees.criterion import unpack
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.integers import int64

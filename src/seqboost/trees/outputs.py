@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import lean
+from seqboost.core.contexts import Space
+from seqboost.core.jit import lean
 from seqboost.trees.integers import int64, uint64
-from seqboost.trees.space import Space
 from seqboost.trees.vectors import add_eight_floats, add_four_floats, add_one_float, add_two_floats
 
 __all__ = ["Partition"]

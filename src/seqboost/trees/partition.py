@@ -16,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner
 from seqboost.trees.buffers import Segments
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64, uint64
-from seqboost.trees.space import Space
 from seqboost.trees.vectors import prefetch
 
 __all__ = ["divide_dense", "divide_marked", "mark_sparse", "share"]

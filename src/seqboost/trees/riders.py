@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, lean, lowest_bit
+from seqboost.core.contexts import Space
+from seqboost.core.jit import jit, lean, lowest_bit
 from seqboost.trees.histogram import DenseColumns
 from seqboost.trees.integers import uint64
-from seqboost.trees.space import Space
 from seqboost.trees.tree import LAG, Tree
 
 __all__ = ["MAX_ROUTED_LEAVES", "RiderPartition", "Router", "find_survivors", "strike_out"]

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import lean
+from seqboost.core.contexts import Space
+from seqboost.core.jit import lean
 from seqboost.trees.growing import TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.outputs import Partition
@@ -27,7 +28,6 @@ from seqboost.trees.riders import MAX_ROUTED_LEAVES, RiderPartition, Router
 from seqboost.trees.shared_growing import SharedGrower
 from seqboost.trees.shared_missing import WeightedSharedGrower
 from seqboost.trees.shared_partition import SharedPartition
-from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
 from seqboost.trees.weighted_growing import WeightedGrower
 from seqboost.trees.weighted_partition import WeightedPartition

@@ -7,6 +7,7 @@ from queue import SimpleQueue
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.contexts import Space
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.shared_histogram import block_tasks, feature_blocks
@@ -14,7 +15,6 @@ from seqboost.trees.shared_ordering import Axes
 from seqboost.trees.shared_screen import LONGEST_LINE
 from seqboost.trees.shared_search import Finds, Sums
 from seqboost.trees.shared_splitting import Scratch
-from seqboost.trees.space import Space
 
 __all__ = ["MAX_DECIDING", "Buffers", "histogram_slots"]
 

@@ -24,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner_slicing, jit, reassociating, run_tasks
-from seqboost.trees.space import Space
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inner_slicing, jit, reassociating
+from seqboost.core.threads import run_tasks
 
 __all__ = [
     "Units",

@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, run_tasks
+from seqboost.core.contexts import Space
+from seqboost.core.jit import jit
+from seqboost.core.threads import run_tasks
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.missing import Policies
@@ -33,7 +35,6 @@ from seqboost.trees.shared_buffers import MAX_DECIDING, Buffers
 from seqboost.trees.shared_cells import Units, label_cells, sum_contexts, sum_row_contexts, sum_rows
 from seqboost.trees.shared_partition import SharedPartition, divide_rows, find_leaves, keep_rows, sum_leaves
 from seqboost.trees.shared_search import Pair, search
-from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, LAG, Tree
 from seqboost.trees.weighted_partition import WeightedPartition
 

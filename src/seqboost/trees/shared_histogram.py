@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner_slicing
+from seqboost.core.jit import inlined, inner_slicing
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.shared_cells import add_to, set_zero
 from seqboost.trees.tree import DENSE, LAG, SPARSE

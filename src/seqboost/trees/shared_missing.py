@@ -11,10 +11,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import run_tasks
+from seqboost.core.contexts import Space
+from seqboost.core.missing import DIRECTION
+from seqboost.core.threads import run_tasks
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.missing import DIRECTION, Policies, with_shares
+from seqboost.trees.missing import Policies, with_shares
 from seqboost.trees.shared_buffers import MAX_DECIDING
 from seqboost.trees.shared_cells import Units
 from seqboost.trees.shared_growing import (
@@ -38,7 +40,6 @@ from seqboost.trees.shared_weighted import (
     sum_weighted_row_contexts,
     sum_weights,
 )
-from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, Tree
 from seqboost.trees.weighted_growing import frozen_routes, needs_weights, new_detours, new_scratch, weight_bits
 from seqboost.trees.weighted_partition import WeightedPartition, leaves_in_order

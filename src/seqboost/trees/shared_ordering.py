@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner_reassociating, inner_slicing
+from seqboost.core.jit import inner_reassociating, inner_slicing
 from seqboost.trees.integers import int64
 from seqboost.trees.ordering import sort
 from seqboost.trees.shared_cells import Units

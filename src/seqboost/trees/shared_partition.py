@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, reassociating
+from seqboost.core.contexts import Space
+from seqboost.core.jit import jit, reassociating
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
-from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE
 
 __all__ = ["SharedPartition", "divide_rows", "find_leaves", "keep_rows", "sum_leaves"]

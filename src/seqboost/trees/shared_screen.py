@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner, inner_slicing
+from seqboost.core.jit import inner, inner_slicing
 from seqboost.trees.criterion import Limits
 from seqboost.trees.integers import int64, uint64
 from seqboost.trees.shared_cells import Units

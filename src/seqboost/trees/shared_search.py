@@ -12,11 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner_slicing, jit
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner_slicing, jit
+from seqboost.core.missing import DIRECTION
 from seqboost.trees.criterion import BOUNDARY_LEFT, FROM_TOP, MISSING_LEFT, Limits, gain_to_beat
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
-from seqboost.trees.missing import DIRECTION, Policies
+from seqboost.trees.missing import Policies
 from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY
 from seqboost.trees.shared_cells import Units, set_zero, subtract_from
 from seqboost.trees.shared_histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT, add_rows, remove_rows, subtract_child
@@ -35,7 +37,6 @@ from seqboost.trees.shared_splitting import (
     start_side,
     sum_labels,
 )
-from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["Finds", "Pair", "Sums", "search", "search_block"]

@@ -21,12 +21,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner, inner_slicing
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner, inner_slicing
 from seqboost.trees.criterion import BOUNDARY_LEFT, MISSING_LEFT, Limits
 from seqboost.trees.integers import int64
 from seqboost.trees.shared_cells import Units, add_to, copy_to, set_zero
 from seqboost.trees.shared_ordering import Axes
-from seqboost.trees.space import Space
 
 __all__ = [
     "ABSENT",

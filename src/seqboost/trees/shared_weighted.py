@@ -10,16 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner_slicing, jit, reassociating
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inner_slicing, jit, reassociating
+from seqboost.core.missing import INSTANCE_WEIGHTING, SURROGATE
 from seqboost.trees.criterion import Limits
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
-from seqboost.trees.missing import INSTANCE_WEIGHTING, SURROGATE, Policies
+from seqboost.trees.missing import Policies
 from seqboost.trees.shared_cells import Units, add_to, set_zero
 from seqboost.trees.shared_histogram import FIRST, FIRST_CELL, LAST, LAST_CELL, OFFSET, SORT, subtract_child
 from seqboost.trees.shared_search import Finds, Pair, Sums, search_block
 from seqboost.trees.shared_splitting import Scratch
-from seqboost.trees.space import Space
 from seqboost.trees.surrogates import rank_surrogates
 from seqboost.trees.tree import DENSE, LAG
 from seqboost.trees.weighted_buffers import Detours, WeightedScratch

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner
 from seqboost.trees.criterion import (
     AFTER_ABSENT,
     BOUNDARY_LEFT,
@@ -33,7 +34,6 @@ from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64, uint64
 from seqboost.trees.lags import best_lag
 from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Ranks, order_categories
-from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE, SPARSE
 
 __all__ = ["best_slots", "best_split", "best_subset", "best_threshold"]

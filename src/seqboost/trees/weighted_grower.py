@@ -19,7 +19,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner, lean
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner, lean
+from seqboost.core.missing import INSTANCE_WEIGHTING, SURROGATE
 from seqboost.trees.buffers import (
     DEPTH,
     FITTED,
@@ -39,8 +41,7 @@ from seqboost.trees.fixedpoint import Planes, Scales, block_end, curvature_of, g
 from seqboost.trees.grower import best_leaf, draw_features, draw_pool, record_split
 from seqboost.trees.histogram import DenseColumns, SparseColumns, clear, subtract
 from seqboost.trees.integers import int64, uint64
-from seqboost.trees.missing import INSTANCE_WEIGHTING, SHARES, SURROGATE, Policies
-from seqboost.trees.space import Space
+from seqboost.trees.missing import SHARES, Policies
 from seqboost.trees.surrogates import rank_surrogates, surrogate_left
 from seqboost.trees.tree import DENSE, LAG
 from seqboost.trees.weighted_buffers import Detours, W, WeightedScratch

@@ -7,16 +7,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.contexts import Space
+from seqboost.core.missing import SURROGATE
 from seqboost.trees.buffers import FITTED, N_LEAVES, N_PROGRESS, SIZE, START, G, H, Leaves, Splits
 from seqboost.trees.criterion import Limits
 from seqboost.trees.fixedpoint import Planes, choose_scales, totals
 from seqboost.trees.growing import TreeGrower
 from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.missing import SURROGATE, Policies, lacks_values, with_shares
+from seqboost.trees.missing import Policies, lacks_values, with_shares
 from seqboost.trees.ordering import Ranks
 from seqboost.trees.outputs import Partition
 from seqboost.trees.routes import Routes
-from seqboost.trees.space import Space
 from seqboost.trees.surrogates import Ranking
 from seqboost.trees.tree import Tree
 from seqboost.trees.weighted_buffers import N_WEIGHTED_STATE, Detours, WeightedScratch

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner
 from seqboost.trees.fixedpoint import Planes, Scales, curvature_of, gradient_of
 from seqboost.trees.histogram import ROWS_AT_ONCE, DenseColumns, SparseColumns
 from seqboost.trees.integers import int64, uint64
-from seqboost.trees.space import Space
 from seqboost.trees.vectors import add_pair
 from seqboost.trees.weighted_rows import WeightedRows
 

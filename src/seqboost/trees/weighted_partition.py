@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost.core.contexts import Space
+from seqboost.core.jit import jit
 from seqboost.trees.integers import uint64
-from seqboost.trees.space import Space
 from seqboost.trees.tree import Tree
 
 __all__ = ["WeightedPartition", "leaves_in_order"]

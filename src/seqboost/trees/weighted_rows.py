@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inner
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inner
 from seqboost.trees.fixedpoint import curvature_of, gradient_of
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import HALF, int64, uint64
-from seqboost.trees.space import Space
 from seqboost.trees.tree import DENSE
 
 __all__ = ["BOTH", "LEFT", "RIGHT", "WeightedRows", "divide_weighted", "mark_rows", "scaled", "share_weighted"]

@@ -13,16 +13,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import inlined, inner
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner
+from seqboost.core.missing import DIRECTION
 from seqboost.trees.criterion import Limits, Node, SplitRule, gain_to_beat, unpack
 from seqboost.trees.fixedpoint import Scales
 from seqboost.trees.histogram import DenseColumns, SparseColumns
 from seqboost.trees.integers import int64
 from seqboost.trees.lags import best_lag
 from seqboost.trees.leftsets import left_values
-from seqboost.trees.missing import DIRECTION, Policies
+from seqboost.trees.missing import Policies
 from seqboost.trees.ordering import MIN_ROWS_OF_WIDE_CATEGORY, Ranks
-from seqboost.trees.space import Space
 from seqboost.trees.splitting import best_slots, best_subset, best_threshold
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 

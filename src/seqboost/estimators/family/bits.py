@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from seqboost.core.exceptions import InputTypeError
 from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family.matrices import neighbours
 from seqboost.estimators.labelled import Labelled
-from seqboost.exceptions import InputTypeError
 from seqboost.sequences import ColumnSchema, SequenceBatch
 from seqboost.sequences.batch import Layout
 

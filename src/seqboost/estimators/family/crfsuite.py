@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.exceptions import MissingExtraError, ParameterError
 from seqboost.estimators.family.matrices import indicator_matrix
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, real
-from seqboost.exceptions import MissingExtraError, ParameterError
 from seqboost.features import LinearColumns, LinearRows, LinearWeights
 
 __all__ = ["attributes", "read_weights", "train"]

@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from seqboost._stored import Stored, part_of
-from seqboost.exceptions import InputError
+from seqboost.core.exceptions import InputError
+from seqboost.core.stored import Stored, part_of
 from seqboost.features import FeatureBinner, category_lookup
 from seqboost.sequences import SequenceBatch
 

@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._stored import LARGEST_SCORE, MAX_ORDER, Stored
-from seqboost.chain import ContextSpace, Potentials
+from seqboost.chain import Potentials
+from seqboost.core.contexts import ContextSpace, observed_contexts
+from seqboost.core.offsets import positions
+from seqboost.core.stored import LARGEST_SCORE, MAX_ORDER, Stored
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family.emissions import Emissions, log_probabilities
 from seqboost.estimators.parameters import check_parameters, integer, plain_number, real
@@ -43,14 +45,11 @@ def transition_scores(
     counted = np.flatnonzero(labels >= 0)
     shares = np.bincount(labels[counted], weights=row_weights[counted], minlength=n_labels) + 1.0
     anywhere = (shares / shares.sum())[None, :]  # P_0
-    position = np.arange(len(labels)) - np.repeat(offsets[:-1], np.diff(offsets))
+    position = positions(offsets)
     parts = []
     for j in range(order + 1):
-        context, known = np.zeros(len(labels), dtype=np.int64), labels >= 0
-        for lag in range(1, j + 1):
-            before = np.where(position >= lag, np.roll(labels, lag), -1)
-            context += np.maximum(before, 0).astype(np.int64) * n_labels ** (lag - 1)
-            known &= before >= 0
+        context, _ = observed_contexts(labels, offsets, n_labels, j, mark_unobserved=True)
+        known = (labels >= 0) & (context >= 0) & (position >= j)
         if j:
             shorter = anywhere[np.arange(n_labels**j) % n_labels ** (j - 1)]
             rows = np.flatnonzero(known)
@@ -62,11 +61,11 @@ def transition_scores(
 
 
 def _smoothed(
-    labels: NDArray[np.int32], context: NDArray[np.int64], weights: NDArray[np.float64], shorter: NDArray[np.float64]
+    labels: NDArray[np.int32], context: NDArray[np.int32], weights: NDArray[np.float64], shorter: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return (n(c,k) + d(c) P'(k|c)) / (n(c) + d(c)), and P' itself where c was never seen."""
     n_contexts, n_labels = shorter.shape
-    cells = context * n_labels + labels
+    cells = context.astype(np.int64) * n_labels + labels
     counts = np.bincount(cells, weights=weights, minlength=n_contexts * n_labels).reshape(n_contexts, n_labels)
     n_different = (counts > 0).sum(axis=1, keepdims=True)
     total = counts.sum(axis=1, keepdims=True) + n_different
@@ -100,7 +99,7 @@ class HMM(SequenceLabeler):
     classes_ : ndarray of shape (n_labels,)
         The labels.
     transition_scores_ : ndarray of shape (n_contexts, n_labels)
-        log P(y_t | the labels before), contexts near the start first, as :mod:`seqboost.chain.contexts` has them.
+        log P(y_t | the labels before), contexts near the start first, as :mod:`seqboost.core.contexts` has them.
     n_features_in_ : int
         Number of columns.
 

@@ -27,8 +27,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from seqboost._stored import LARGEST_SCORE, Stored, part_of
 from seqboost.chain import Potentials, posterior
+from seqboost.core.stored import LARGEST_SCORE, Stored, part_of
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family.linear import fit_columns

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._stored import MAX_ORDER, Stored, part_of
-from seqboost.chain import ContextSpace, Potentials
+from seqboost.chain import Potentials
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.stored import MAX_ORDER, Stored, part_of
 from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.prediction import SequenceLabeler

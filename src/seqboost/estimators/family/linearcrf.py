@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.exceptions import ParameterError
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family import crfsuite
 from seqboost.estimators.family.linear import LinearChain, LinearLabeler
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, real
 from seqboost.estimators.prediction import PREDICTION_RULES
-from seqboost.exceptions import ParameterError
 
 __all__ = ["LinearCRF"]
 

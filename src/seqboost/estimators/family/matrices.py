@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from seqboost.core.offsets import position_bounds
 from seqboost.features import CATEGORICAL, FeatureBinner, LinearColumns, LinearRows, category_lookup
 from seqboost.sequences import SequenceBatch
 
@@ -27,8 +28,7 @@ MAX_CODE = 252  # of categories: HistGradientBoosting takes 255 values, and "bey
 def neighbours(offsets: NDArray[np.int64], shift: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return row t + shift for each row t, and whether it lies in the same sequence (if not: row t itself)."""
     rows = np.arange(offsets[-1])
-    lengths = np.diff(offsets)
-    begin, stop = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
+    begin, stop = position_bounds(offsets)
     inside = (rows + shift >= begin) & (rows + shift < stop)
     return np.where(inside, rows + shift, rows), inside
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, locally_normalised
+from seqboost.core.exceptions import ModelFileError
 from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.treecrf import TreeCRF
-from seqboost.exceptions import ModelFileError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["MEMM"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit
+from seqboost.core.jit import jit
 
 __all__ = ["learn_features", "learn_transitions", "score_sequence"]
 

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from seqboost._jit import run_tasks
-from seqboost._stored import Stored, part_of
+from seqboost.core.exceptions import ModelFileError, ParameterError
+from seqboost.core.stored import Stored, part_of
+from seqboost.core.threads import run_tasks
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family import codes
 from seqboost.estimators.family.bits import Constant, bit_columns, bit_probability, fit_bit, plain_batch, quiet
@@ -36,7 +37,6 @@ from seqboost.estimators.parameters import (
 )
 from seqboost.estimators.persistence import KINDS, from_document, plain, to_document
 from seqboost.estimators.treecrf import TreeCRF
-from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["OutputCoding"]

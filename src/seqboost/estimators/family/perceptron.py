@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from seqboost._stored import Stored
-from seqboost.chain import ContextSpace, viterbi
+from seqboost.chain import viterbi
 from seqboost.chain.beam import beam_sequence
 from seqboost.chain.paths import viterbi_chunk
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.stored import Stored
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family.linear import LinearChain, LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence

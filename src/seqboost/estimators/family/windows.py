@@ -25,13 +25,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from seqboost.core.exceptions import InputTypeError, ParameterError
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.automatic import automatic_window
-from seqboost.estimators.family.matrices import CodeWindows, IndicatorWindows, WindowMatrix, with_columns
+from seqboost.estimators.family.matrices import CodeWindows, IndicatorWindows, WindowMatrix, neighbours, with_columns
 from seqboost.estimators.labeler import Labeler
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of
-from seqboost.exceptions import InputTypeError, ParameterError
 from seqboost.features import FeatureBinner, LinearColumns
 from seqboost.sequences import SequenceBatch
 
@@ -355,14 +355,11 @@ class RecurrentSlidingWindow(_WindowLabeler):
 
     def _lag_columns(self, labels: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the labels before each position as columns: K where there is none, NaN where it is unobserved."""
-        lengths, n_labels = np.diff(offsets), len(self.classes_)
-        begin, stop = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
-        rows, sign = np.arange(len(labels)), -1 if self.direction == LEFT_TO_RIGHT else 1
+        n_labels, sign = len(self.classes_), -1 if self.direction == LEFT_TO_RIGHT else 1
         lags = []
         for lag in range(1, self.order + 1):
-            at = rows + sign * lag
-            inside = (at >= begin) & (at < stop)
-            before = labels[np.where(inside, at, 0)]
+            rows, inside = neighbours(offsets, sign * lag)
+            before = labels[rows]
             lags.append(np.where(inside, np.where(before >= 0, before, np.nan), n_labels))
         return self._encoded(np.column_stack(lags))
 

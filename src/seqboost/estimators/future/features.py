@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from seqboost.core.exceptions import ParameterError
 from seqboost.estimators.future.memm import FutureFeatureMEMM
-from seqboost.exceptions import ParameterError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["FutureFeatures"]

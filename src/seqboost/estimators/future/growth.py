@@ -22,22 +22,21 @@ from seqboost.boosting import (
     Stopping,
     TreeFitter,
     boost,
-    extended_contexts,
     label_table,
     tree_columns,
 )
-from seqboost.chain import ContextSpace
+from seqboost.core.contexts import ContextSpace, context_space, observed_contexts
+from seqboost.core.exceptions import InputError
+from seqboost.core.offsets import sequence_numbers
 from seqboost.estimators.future.model import LASTING, FutureModel
 from seqboost.estimators.future.patterns import LEAST_GAIN, Pattern, PatternSearch
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
-from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, forest_scores
 from seqboost.objectives import Bags, LocalLikelihood
-from seqboost.objectives.paths import observed_contexts
 from seqboost.sequences import SequenceBatch
-from seqboost.trees import Limits, context_space
+from seqboost.trees import Limits
 
 __all__ = ["Growth"]
 
@@ -144,7 +143,7 @@ class Growth:
     def _first_table(self) -> NDArray[np.float64]:
         """Return the log-probabilities of labels after contexts, as counted in training."""
         offsets, space = self._binned.offsets, ContextSpace(self._n_labels, self._order)
-        contexts = extended_contexts(self._labels, offsets, self._n_labels, self._order)
+        _, contexts = observed_contexts(self._labels, offsets, self._n_labels, self._order, mark_unobserved=True)
         rows = slice(0, self._n_fitted)
         weights = np.repeat(self._weights, np.diff(offsets))
         return label_table(self._labels[rows], contexts[rows], weights[rows], space.n_extended, self._n_labels)
@@ -173,7 +172,7 @@ class Growth:
             fitter=fitter,
             examples=Examples(
                 labels=labels, slot=slot if self._joint else np.zeros_like(slot),
-                sequence=np.repeat(np.arange(len(self._weights)), np.diff(offsets)), n_fitted=self._n_fitted,
+                sequence=sequence_numbers(offsets), n_fitted=self._n_fitted,
                 n_rows=rows.n_rows,
             ),
             sampler=Everything(), step=SafeStep(), max_iter=self._parameters["max_iter"],

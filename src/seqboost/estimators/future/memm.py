@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from seqboost.chain import Potentials
+from seqboost.core.exceptions import ParameterError
 from seqboost.estimators.arguments import unchanged_on_failure, validation_pair, where
 from seqboost.estimators.future.growth import Growth
 from seqboost.estimators.future.model import LASTING, FutureModel
@@ -30,7 +31,6 @@ from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.estimators.progress import compile_notice, progress_bar
 from seqboost.estimators.treecrf import NO_ROUNDS, STARTS
-from seqboost.exceptions import ParameterError
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["FutureFeatureMEMM"]

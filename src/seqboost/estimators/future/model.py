@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._stored import Stored
-from seqboost.chain import ContextSpace, Potentials, locally_normalised
+from seqboost.chain import Potentials, locally_normalised
+from seqboost.core.contexts import ContextSpace
+from seqboost.core.stored import Stored
 from seqboost.estimators.parameters import Rule, integer, one_of, real
 from seqboost.features import FeatureBinner, FeatureLayout
 from seqboost.model import Forest, forest_scores

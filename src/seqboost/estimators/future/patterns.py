@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.boosting import Boosting, Ensemble, Everything, Examples, History, LineSearch, Stopping, TreeFitter, boost
+from seqboost.core.offsets import sequence_numbers
 from seqboost.features import BinnedRows
 from seqboost.model import Forest, forest_scores
 from seqboost.objectives import BagLikelihood, Bags, best_effect
@@ -148,7 +149,7 @@ class PatternSearch:
             examples=Examples(
                 labels=self.labels,
                 slot=np.zeros(n_rows, dtype=np.int32),
-                sequence=np.repeat(np.arange(len(self.weights)), np.diff(offsets)),
+                sequence=sequence_numbers(offsets),
                 n_fitted=int(offsets[self.n_training]),
                 n_rows=n_rows,
             ),

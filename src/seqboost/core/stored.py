@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from seqboost.exceptions import ModelFileError
+from seqboost.core.exceptions import ModelFileError
 
 __all__ = ["LARGEST_SCORE", "MAX_BYTES", "MAX_CELLS", "MAX_ORDER", "Stored", "part_of"]
 

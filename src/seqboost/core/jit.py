@@ -1,10 +1,8 @@
-"""The one way kernels are compiled, and the one way they are spread over threads."""
+"""The one way kernels are compiled and cached on disk."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -27,14 +25,11 @@ __all__ = [
     "lean",
     "lowest_bit",
     "reassociating",
-    "run_tasks",
-    "thread_count",
 ]
 
-MAX_THREADS = 1024
-
 F = TypeVar("F", bound=Callable[..., Any])
-R = TypeVar("R")
+
+CORE = Path(__file__).parent
 
 
 def jit(function: F) -> F:
@@ -91,25 +86,48 @@ def _compiled(function: F, **options: Any) -> F:
             kernel.enable_caching()
         except (RuntimeError, OSError):  # no folder: every process compiles for itself
             return cast("F", kernel)
-        _mend_cache(kernel, Path(function.__code__.co_filename).parent)
+        _amend_cache(kernel, Path(function.__code__.co_filename).parent)
     return cast("F", kernel)
 
 
-def _mend_cache(kernel: Any, room: Path) -> None:
-    """Make a cached kernel valid only while no module of its room has changed, and at every moment of its writing.
+def _amend_cache(kernel: Any, folder: Path) -> None:
+    """Make a cached kernel valid for its sources and flags alone, and complete whenever its index names it.
 
-    Numba looks at the kernel's own file alone, but a kernel holds the code of all kernels that it calls, and those live
-    in other modules of its room. And it names new code in its index before it has written it, in a file that may hold
-    old code until then: a second process could take that. Its index does not know NUMBA_BOUNDSCHECK, so that checked
+    Numba looks at the kernel's own file only, but a kernel holds the code of all kernels that it calls, in other
+    modules of its package and in ``core``. It names new code in its index before writing it to a file that may hold
+    old code until then: a second process could load that. Its index does not know NUMBA_BOUNDSCHECK, so that checked
     kernels would be taken for unchecked ones, and unchecked ones for checked.
     """
-    file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if hasattr(file, "_source_stamp"):
-        file._source_stamp = _room_stamp(room)
-    if all(hasattr(file, name) for name in ("save", "load", "_load_index", "_save_index", "_save_data", "_data_name")):
-        load = file.load
-        file.load = lambda key: load((*key, *_flags()))
-        file.save = lambda key, data: _save(file, (*key, *_flags()), data)
+    cache_file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if hasattr(cache_file, "_source_stamp"):
+        cache_file._source_stamp = _stamp(folder)
+    names = ("save", "load", "_load_index", "_save_index", "_save_data", "_data_name")
+    if all(hasattr(cache_file, name) for name in names):
+        load = cache_file.load
+        cache_file.load = lambda key: load((*key, *_flags()))
+        cache_file.save = lambda key, data: _save(cache_file, (*key, *_flags()), data)
+
+
+@cache
+def _stamp(folder: Path) -> str:
+    """Return a checksum of the sources that the kernels of a folder may hold code of.
+
+    Those are the modules of ``core`` and of the kernel's package, with all sub-packages; outside of seqboost, those of
+    the folder. Modification times play no part, so that a copy of the package with its cache compiles nothing again.
+    """
+    root = CORE.parent
+    if root not in folder.parents:
+        return _checksum(CORE, "**/*.py") + _checksum(folder, "*.py")
+    return _checksum(CORE, "**/*.py") + _checksum(root / folder.relative_to(root).parts[0], "**/*.py")
+
+
+@cache
+def _checksum(folder: Path, pattern: str) -> str:
+    """Return a checksum of the names and contents of the modules of a folder."""
+    total = sha256()
+    for file in sorted(folder.glob(pattern)):
+        total.update(f"{file.relative_to(folder).as_posix()} {sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
 
 
 def _flags() -> tuple[str, ...]:
@@ -133,20 +151,13 @@ def _save(file: Any, key: Any, data: Any) -> None:
 
 
 def is_cached(kernel: Any) -> bool | None:
-    """Tell whether a kernel's code for this machine is on disk; None if that cannot be told, or there is no cache."""
+    """Check whether a kernel's code for this machine is on disk; None if that is unknown, or there is no cache."""
     try:
         machine = kernel.targetctx.codegen().magic_tuple()
         keys = kernel._cache._cache_file._load_index()
         return any(machine in key and key[len(key) - len(_flags()) :] == _flags() for key in keys)
-    except Exception:  # these are numba's own affairs: whatever they become, it is not an error of ours
+    except Exception:  # internals of numba: if they change, that is no error
         return None
-
-
-@cache
-def _room_stamp(room: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time and size of every module of a room, and of this one."""
-    files = [Path(__file__), *sorted(room.glob("*.py"))]
-    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
 
 def inlined(function: F) -> F:
@@ -179,35 +190,3 @@ else:
             return zeros if bits == 64 else builder.zext(zeros, ir.IntType(64))
 
         return types.uint64(mask), generate
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Turn scikit-learn's ``n_jobs`` into a number of threads (``None`` and ``-1``: all usable cores)."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    if n_jobs is None or n_jobs == -1:
-        return usable
-    if n_jobs < 0:
-        return max(1, usable + 1 + n_jobs)
-    return min(n_jobs, MAX_THREADS)
-
-
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
-
-
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    """Return this process's pool of so many threads; a forked child makes its own."""
-    key = (os.getpid(), n_threads)
-    if key not in _pools:
-        _pools[key] = ThreadPoolExecutor(n_threads, thread_name_prefix="seqboost")
-    return _pools[key]
-
-
-def run_tasks(function: Callable[..., R], tasks: Sequence[tuple[Any, ...]], n_threads: int) -> list[R]:
-    """Call ``function(*task)`` for each task, on ``n_threads`` threads; results in the order of the tasks.
-
-    What a task computes must not depend on the thread it runs on: this is what makes a model bit-identical for any
-    ``n_jobs``. Tasks must not call ``run_tasks`` themselves: the pool is shared.
-    """
-    if n_threads == 1 or len(tasks) <= 1:
-        return [function(*task) for task in tasks]
-    return list(_pool(n_threads).map(lambda task: function(*task), tasks))

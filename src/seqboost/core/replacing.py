@@ -27,7 +27,7 @@ TEMPORARY = re.compile(r".+\.(?P<host>[\w-]+)\.(?P<process>\d+)\.[0-9a-f]{16}\.t
 
 @contextmanager
 def replacing(target: str) -> Iterator[str]:
-    """Give the path of an empty temporary file that replaces ``target`` at the end; after an error it is removed.
+    """Yield the path of an empty temporary file that replaces ``target`` at the end; after an error it is removed.
 
     Temporary files of dead processes of this host, in the same folder, are removed first.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from seqboost import _jit
+from seqboost.core import jit
 
 SOURCE = """
 import numpy as np
@@ -46,7 +47,7 @@ def functions(tmp_path, monkeypatch):
 
 
 def test_lean_kernels_compute_the_same(functions):
-    lean, plain = _jit.lean(functions.double), _jit.jit(functions.double_again)
+    lean, plain = jit.lean(functions.double), jit.jit(functions.double_again)
     a, b = np.arange(3.0), np.arange(3.0)
     lean(a)
     plain(b)
@@ -55,21 +56,21 @@ def test_lean_kernels_compute_the_same(functions):
 
 
 def test_lean_kernels_may_not_allocate(functions):
-    assert _jit.jit(functions.allocate)(3) == 3
+    assert jit.jit(functions.allocate)(3) == 3
     with pytest.raises(numba.TypingError, match="Only accept returning of array passed into the function"):
-        _jit.lean(functions.allocate_again)(3)
+        jit.lean(functions.allocate_again)(3)
 
 
 def test_kernels_are_cached_once_compiled(functions):
-    kernel = _jit.jit(functions.double)
-    assert _jit.is_cached(kernel) is False
+    kernel = jit.jit(functions.double)
+    assert jit.is_cached(kernel) is False
     kernel(np.ones(1))
-    assert _jit.is_cached(kernel)
-    again = _jit.jit(functions.double)
+    assert jit.is_cached(kernel)
+    again = jit.jit(functions.double)
     again(np.ones(1))
     assert sum(again.stats.cache_hits.values()) == 1
     again(np.ones(1, dtype=np.float32))  # a second entry of the index
-    third = _jit.jit(functions.double)
+    third = jit.jit(functions.double)
     for dtype in (np.float32, np.float64):
         x = np.ones(1, dtype=dtype)
         third(x)
@@ -82,15 +83,15 @@ def test_without_a_folder_to_write_to_kernels_are_compiled_all_the_same(function
         raise RuntimeError("cannot cache function: no locator available")
 
     monkeypatch.setattr(Dispatcher, "enable_caching", refuse)
-    kernel = _jit.jit(functions.double)
+    kernel = jit.jit(functions.double)
     x = np.ones(2)
     kernel(x)
     np.testing.assert_array_equal(x, [2.0, 2.0])
-    assert _jit.is_cached(kernel) is None
+    assert jit.is_cached(kernel) is None
 
 
 def test_a_disk_that_fills_up_is_no_error(functions, monkeypatch):
-    kernel = _jit.jit(functions.double)
+    kernel = jit.jit(functions.double)
 
     def refuse(name, data):
         raise OSError("No space left on device")
@@ -99,11 +100,11 @@ def test_a_disk_that_fills_up_is_no_error(functions, monkeypatch):
     x = np.ones(2)
     kernel(x)
     np.testing.assert_array_equal(x, [2.0, 2.0])
-    assert _jit.is_cached(kernel) is False
+    assert jit.is_cached(kernel) is False
 
 
 def test_code_is_written_before_the_index_names_it(functions, monkeypatch):
-    kernel = _jit.jit(functions.double)
+    kernel = jit.jit(functions.double)
     file, order = kernel._cache._cache_file, []
 
     def noting(name, call):
@@ -117,7 +118,7 @@ def test_code_is_written_before_the_index_names_it(functions, monkeypatch):
 
 def test_two_processes_that_write_at_once_never_take_each_others_code(functions):
     """The second reads the index before the first has written its entry, and writes it afterwards: one is lost."""
-    kernels = [_jit.jit(functions.double), _jit.jit(functions.double)]
+    kernels = [jit.jit(functions.double), jit.jit(functions.double)]
     files = [kernel._cache._cache_file for kernel in kernels]
     early = files[1]._load_index()
     kernels[0](np.ones(1))
@@ -125,16 +126,87 @@ def test_two_processes_that_write_at_once_never_take_each_others_code(functions)
     kernels[1](np.ones(1, dtype=np.float32))
     assert files[0]._load_index() == early
     for dtype in (np.float64, np.float32):
-        x, fresh = np.ones(2, dtype=dtype), _jit.jit(functions.double)
+        x, fresh = np.ones(2, dtype=dtype), jit.jit(functions.double)
         fresh(x)
         np.testing.assert_array_equal(x, [2.0, 2.0])
     names = list(files[0]._load_index().values())
     assert len(set(names)) == len(names) == 2
 
 
-def test_a_cache_unlike_numbas_cannot_be_told():
-    assert _jit.is_cached(lambda: None) is None
-    assert _jit.is_cached(SimpleNamespace(_cache=None)) is None
+SUM = """
+from seqboost.core.jit import jit
+from {place} import one
+
+@jit
+def kernel(x):
+    return x + one()
+"""
+ONE = """
+from seqboost.core.jit import inner
+
+@inner
+def one():
+    return {value}
+"""
+
+
+def run_kernel(root, name):
+    """Run a kernel of a copy of seqboost; return what it gives and how often it was taken from the cache."""
+    code = f"from {name} import kernel; print(kernel(1), sum(kernel.stats.cache_hits.values()))"
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return tuple(map(int, done.stdout.split()))
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A package called seqboost, with the modules of core that kernels need and a package of two levels."""
+    root = tmp_path / "first" / "seqboost"
+    for folder in ("core", "chain/exact", "trees"):
+        (root / folder).mkdir(parents=True)
+    for folder in (root, root / "core", root / "chain", root / "chain" / "exact", root / "trees"):
+        (folder / "__init__.py").write_text("", encoding="utf-8")
+    shutil.copy(jit.__file__, root / "core")
+    (root / "core" / "one.py").write_text(ONE.format(value=1), encoding="utf-8")
+    (root / "chain" / "one.py").write_text(ONE.format(value=1), encoding="utf-8")
+    (root / "trees" / "other.py").write_text("", encoding="utf-8")
+    for place in ("core", "chain"):
+        text = SUM.format(place=f"seqboost.{place}.one")
+        (root / "chain" / "exact" / f"of_{place}.py").write_text(text, encoding="utf-8")
+    return root
+
+
+def test_kernels_are_compiled_again_when_a_source_of_theirs_changes(copy):
+    """Those of the package, in any sub-package, and those of core; not those of other packages."""
+    names = [f"seqboost.chain.exact.of_{place}" for place in ("core", "chain")]
+    for name in names:
+        assert run_kernel(copy.parent, name) == (2, 0)
+        assert run_kernel(copy.parent, name) == (2, 1)
+    (copy / "trees" / "other.py").write_text("changed = True", encoding="utf-8")
+    assert [run_kernel(copy.parent, name) for name in names] == [(2, 1), (2, 1)]
+    (copy / "chain" / "one.py").write_text(ONE.format(value=5), encoding="utf-8")
+    assert [run_kernel(copy.parent, name) for name in names] == [(2, 0), (6, 0)]
+    (copy / "core" / "one.py").write_text(ONE.format(value=7), encoding="utf-8")
+    assert [run_kernel(copy.parent, name) for name in names] == [(8, 0), (6, 0)]
+
+
+def test_a_copy_with_its_cache_compiles_nothing(copy):
+    """Times of modification play no part."""
+    name = "seqboost.chain.exact.of_core"
+    assert run_kernel(copy.parent, name) == (2, 0)
+    second = copy.parents[1] / "second" / "seqboost"
+    shutil.copytree(copy, second, copy_function=shutil.copyfile)
+    for file in second.rglob("*.py"):
+        os.utime(file, (1e9, 1e9))
+    assert run_kernel(second.parent, name) == (2, 1)
+
+
+def test_whether_a_cache_unlike_numbas_holds_a_kernel_is_unknown():
+    assert jit.is_cached(lambda: None) is None
+    assert jit.is_cached(SimpleNamespace(_cache=None)) is None
 
 
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="signed and unsigned numbers made floats")
@@ -142,30 +214,30 @@ def test_kernels_of_trees_do_the_same_uncompiled():
     """With NUMBA_DISABLE_JIT, what is written in LLVM's language has twins in Python."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_trees_kernels.py"]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTEST_ADDOPTS": "-p no:xdist"}
-    done = subprocess.run(command, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 CHECKED = """
 import numpy as np
-from seqboost import _jit
+from seqboost.core import jit
 
-@_jit.inner
+@jit.inner
 def read(x, i):
     return x[i]
 
-@_jit.lean
+@jit.lean
 def lean_sum(x, first, last):
     total = 0.0
     for i in range(first, last):
         total += read(x, i)
     return total
 
-@_jit.inner_slicing
+@jit.inner_slicing
 def of_slice(x, i):
     return x[2:][i]
 
-@_jit.reassociating
+@jit.reassociating
 def sliced_sum(x, first, last):
     total = 0.0
     for i in range(first, last):
@@ -174,7 +246,8 @@ def sliced_sum(x, first, last):
 """
 CALLS = """
 from checked import lean_sum, sliced_sum
-from seqboost._jit import is_cached, run_tasks
+from seqboost.core.jit import is_cached
+from seqboost.core.threads import run_tasks
 
 x = np.ones(4)
 assert lean_sum(x, 0, 4) == 4 and sliced_sum(x, 0, 2) == 2
@@ -193,7 +266,7 @@ def test_kernels_with_and_without_bounds_checks_are_cached_apart(tmp_path):
     (tmp_path / "checked.py").write_text(CHECKED, encoding="utf-8")
     said = {"0": "read True\nread True\n", "1": "refused True\nrefused True\n"}
     for flag in ("0", "1", "0", "1"):
-        paths = os.pathsep.join([str(tmp_path), str(Path(_jit.__file__).parents[1])])
+        paths = os.pathsep.join([str(tmp_path), str(Path(jit.__file__).parents[2])])
         environment = {**os.environ, "NUMBA_BOUNDSCHECK": flag, "PYTHONPATH": paths}
         command = [sys.executable, "-c", "import numpy as np" + CALLS]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
