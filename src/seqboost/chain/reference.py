@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain.backoff.automaton import SeenContexts
+from seqboost.chain.backoff.potentials import SeenPotentials
 from seqboost.chain.contexts import ContextSpace
-from seqboost.chain.histories import SeenContexts
 from seqboost.chain.potentials import Potentials
-from seqboost.chain.seen import SeenPotentials
 
 __all__ = [
     "enumerate_paths",

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost._jit import run_tasks
-from seqboost.chain import Potentials, beam_sequence, sequence_chunks
+from seqboost.chain import Potentials, beam_sequence, make_beam, sequence_chunks
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table
@@ -154,9 +154,8 @@ class BeamLikelihood(ChainObjective):
         """Take log Z off the value of each sequence of a chunk, and fill its rows."""
         first, last = self._chunks[chunk]
         space, width = self._space, min(self._beam + 1, self._space.n_contexts)  # one more for the observed context
-        shape = (int(self.n_observed[first:last].max()) + 1, width)
-        kept, alpha, parent = np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64)
-        dense, path = np.empty((2, space.n_contexts)), np.empty(0, np.int32)
+        beam, path = make_beam(int(self.n_observed[first:last].max()), width, space.n_contexts), np.empty(0, np.int32)
+        lattice = p.lattice()
         of_sequence = np.zeros(self._pairs.shape[1:])
         if with_derivatives:
             self._pairs[chunk] = 0.0
@@ -165,10 +164,8 @@ class BeamLikelihood(ChainObjective):
             ends = space.next_context(int(self._context[stop - 1]), int(self._labels[stop - 1]))
             forced = np.append(self._context[begin:stop], ends)
             of_sequence[...] = 0.0
-            value[s] -= beam_sequence(
-                p.scores, p.table, p.end, space.base, begin, stop, kept, alpha, parent, dense, path, marginals, forced,
-                of_sequence if with_derivatives else np.empty((0, 0, 0)),
-            )  # fmt: skip
+            pairs = of_sequence if with_derivatives else np.empty((0, 0, 0))
+            value[s] -= beam_sequence(lattice, begin, stop, beam, path, marginals, forced, pairs)
             if with_derivatives:
                 self._pairs[chunk] += self._weights[s] * of_sequence
         if with_derivatives:

@@ -15,6 +15,7 @@ from seqboost._jit import run_tasks
 from seqboost.chain import (
     Potentials,
     factored_chunks,
+    log_partition_chunk,
     pair_sums_chunk,
     posterior_chunk,
     sequence_chunks,
@@ -149,9 +150,8 @@ class Likelihood(ChainObjective):
     ) -> NDArray[np.float64]:
         """Give log P(observed labels | X) of each sequence, unweighted, without derivatives."""
         potentials = self._potentials(scores, table)
-        scratch = np.empty_like(self._gradient)
         self._clamped.log_partition(potentials, n_threads)
-        run_tasks(self._evaluate, [(potentials, scratch, first, last) for first, last in self._chunks], n_threads)
+        run_tasks(self._evaluate, [(potentials, first, last) for first, last in self._chunks], n_threads)
         return self._finish_log_likelihood(table)
 
     def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials:
@@ -201,9 +201,9 @@ class Likelihood(ChainObjective):
             mean[:], variance[:] = 0.0, 0.0
             pair_sums_chunk(potentials, messages, self._row_weights, self._variance_weights, mean, variance)
 
-    def _evaluate(self, potentials: Potentials, scratch: NDArray[np.float32], first: int, last: int) -> None:
+    def _evaluate(self, potentials: Potentials, first: int, last: int) -> None:
         """Fill log Z and the path scores of one chunk of sequences."""
-        posterior_chunk(potentials, first, last, scratch, self._log_z)
+        log_partition_chunk(potentials, first, last, self._log_z)
         self._score_paths(potentials, first, last)
 
     def _score_paths(self, p: Potentials, first: int, last: int) -> None:
