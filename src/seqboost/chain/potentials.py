@@ -24,6 +24,7 @@ __all__ = [
     "CHUNK_POSITIONS",
     "MANY_LABELS",
     "MIN_CHUNKS",
+    "LabelScores",
     "Lattice",
     "Potentials",
     "factored_chunks",
@@ -62,7 +63,38 @@ def lattice_part(lattice: Lattice, first: int, last: int) -> Lattice:
 
 
 @dataclass(frozen=True, eq=False)
-class Potentials:
+class LabelScores:
+    """Scores of labels and where sequences begin: what all potentials have."""
+
+    scores: NDArray[np.float32]
+    table: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+
+    @property
+    def n_labels(self) -> int:
+        """K."""
+        return int(self.scores.shape[0])
+
+    @property
+    def n_positions(self) -> int:
+        """N."""
+        return int(self.scores.shape[1])
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
+
+    def _complete_end(self, end: NDArray[np.float64]) -> None:
+        """Check the scores of closing a sequence; set them to 0 if they are not given."""
+        if end.shape != (self.n_labels,):
+            if end.size:
+                raise ParameterError(f"end must have shape ({self.n_labels},), got {end.shape}")
+            object.__setattr__(self, "end", np.zeros(self.n_labels))
+
+
+@dataclass(frozen=True, eq=False)
+class Potentials(LabelScores):
     """Log-scores of a set of chains.
 
     Parameters
@@ -80,9 +112,6 @@ class Potentials:
         Score of closing a sequence with label k: 0, or -inf = forbidden.
     """
 
-    scores: NDArray[np.float32]
-    table: NDArray[np.float64]
-    offsets: NDArray[np.int64]
     order: int
     end: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
@@ -105,10 +134,7 @@ class Potentials:
                 f"table must be a C-contiguous float64 array of shape {shape}, got {self.table.dtype} of shape "
                 f"{self.table.shape}"
             )
-        if self.end.shape != (space.n_labels,):
-            if self.end.size:
-                raise ParameterError(f"end must have shape ({space.n_labels},), got {self.end.shape}")
-            object.__setattr__(self, "end", np.zeros(space.n_labels))
+        self._complete_end(self.end)
         empty = np.flatnonzero(np.diff(self.offsets) <= 0)
         if self.offsets[0] != 0 or self.offsets[-1] != self.scores.shape[1] or empty.size:
             where = f"sequence {empty[0]} is empty" if empty.size else f"they span {self.offsets[0]}:{self.offsets[-1]}"
@@ -146,21 +172,6 @@ class Potentials:
     def joint(self) -> bool:
         """Whether scores depend on the context."""
         return self.scores.shape[2] == self.space.n_contexts
-
-    @property
-    def n_labels(self) -> int:
-        """K."""
-        return int(self.scores.shape[0])
-
-    @property
-    def n_positions(self) -> int:
-        """N."""
-        return int(self.scores.shape[1])
-
-    @property
-    def n_sequences(self) -> int:
-        """Number of sequences."""
-        return len(self.offsets) - 1
 
 
 def sequence_chunks(offsets: NDArray[np.int64], n_positions: int = CHUNK_POSITIONS) -> list[tuple[int, int]]:

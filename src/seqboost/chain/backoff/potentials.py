@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.backoff.automaton import Graph, SeenContexts
-from seqboost.chain.potentials import NO_LABELS
+from seqboost.chain.potentials import NO_LABELS, LabelScores
 from seqboost.exceptions import InputError, ParameterError
 
 __all__ = ["BackoffLattice", "SeenPotentials", "Weights"]
@@ -43,7 +43,7 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SeenPotentials:
+class SeenPotentials(LabelScores):
     """Log-scores of a set of chains of seen contexts, F_t(s, k) = scores[k, t, 0] + T(s, k).
 
     Parameters
@@ -60,9 +60,6 @@ class SeenPotentials:
         Score of closing a sequence with label k: 0, or -inf = forbidden.
     """
 
-    scores: NDArray[np.float32]
-    table: NDArray[np.float64]
-    offsets: NDArray[np.int64]
     contexts: SeenContexts
     end: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
@@ -79,10 +76,7 @@ class SeenPotentials:
                 f"table must hold {self.contexts.n_parameters} finite numbers (arcs, then states), got shape "
                 f"{self.table.shape}"
             )
-        if self.end.shape != (self.contexts.n_labels,):
-            if self.end.size:
-                raise ParameterError(f"end must have shape ({self.contexts.n_labels},), got {self.end.shape}")
-            object.__setattr__(self, "end", np.zeros(self.contexts.n_labels))
+        self._complete_end(self.end)
         empty = np.flatnonzero(np.diff(self.offsets) <= 0)
         if self.offsets[0] != 0 or empty.size:
             where = f"sequence {empty[0]} is empty" if empty.size else f"they begin at {self.offsets[0]}"
@@ -92,21 +86,6 @@ class SeenPotentials:
     def order(self) -> int:
         """Markov order m."""
         return self.contexts.order
-
-    @property
-    def n_labels(self) -> int:
-        """K."""
-        return self.contexts.n_labels
-
-    @property
-    def n_positions(self) -> int:
-        """N."""
-        return int(self.scores.shape[1])
-
-    @property
-    def n_sequences(self) -> int:
-        """Number of sequences."""
-        return len(self.offsets) - 1
 
     @cached_property
     def arc_scores(self) -> NDArray[np.float64]:

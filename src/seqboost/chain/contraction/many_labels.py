@@ -54,33 +54,6 @@ class PaddedRows(NamedTuple):
     node: NDArray[np.float32]  # (chunk positions * P,) f_t(k)
 
 
-def row_bounds(
-    table: PaddedTable,
-    logs: NDArray[np.int16],
-    rows: PaddedRows,
-    positions: NDArray[np.int64],
-    taus: tuple[NDArray[np.float32], NDArray[np.float32]],
-) -> None:
-    """Fill upper bounds of both contraction coefficients at positions that are not first ones.
-
-    Parameters
-    ----------
-    table : PaddedTable
-        Exponentials of the table.
-    logs : int16 array (2, Q * Q)
-        From :func:`~seqboost.chain.tables.minima_table`.
-    rows : PaddedRows
-        Messages of the chunk.
-    positions : int64 array
-        Where to fill them.
-    taus : float32 arrays (N,)
-        OUT: forwards and backwards.
-    """
-    wide = -(-table.n_labels // MINIMA_LANES) * MINIMA_LANES
-    work, codes = np.empty((3, TOGETHER * wide), np.float32), np.empty((2, TOGETHER * wide), np.int16)
-    _row_bounds(table, logs, wide, rows, positions, work, codes, taus[0], taus[1])
-
-
 @inlined
 def _lowest(
     matrix: NDArray[np.int16],  # IN (Q * Q,)
@@ -173,18 +146,18 @@ def _total(numbers: NDArray[np.float32], n: int) -> np.float32:
 
 
 @jit
-def _row_bounds(
+def row_bounds(
     table: PaddedTable,
-    logs: NDArray[np.int16],  # IN (2, Q * Q)
-    wide: int,  # Q
+    logs: NDArray[np.int16],  # IN (2, Q * Q) from ``minima_table``
     rows: PaddedRows,
-    positions: NDArray[np.int64],  # IN
-    work: NDArray[np.float32],  # SCRATCH (3, TOGETHER * Q)
-    codes: NDArray[np.int16],  # SCRATCH (2, TOGETHER * Q)
+    positions: NDArray[np.int64],  # IN those that are not first ones
     tau_forward: NDArray[np.float32],  # OUT (N,)
     tau_backward: NDArray[np.float32],  # OUT (N,)
 ) -> None:
+    """Fill upper bounds of both contraction coefficients at some positions."""
     n_labels, width, origin, tables = table.n_labels, table.width, rows.origin, table.products
+    wide = (n_labels + MINIMA_LANES - 1) // MINIMA_LANES * MINIMA_LANES
+    work, codes = np.empty((3, TOGETHER * wide), np.float32), np.empty((2, TOGETHER * wide), np.int16)
     before, after, node = rows.before, rows.after, rows.node
     inverse, common, top = work[0], work[1], work[2]
     source, lowest = codes[0], codes[1]

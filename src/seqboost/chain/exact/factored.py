@@ -59,8 +59,7 @@ def factored_posterior(
 ) -> PairMessages:
     """Fill marginals (K, N, 1) and log Z of the sequences ``first:last``."""
     messages = _backward(lattice, table, first, last, marginals, log_z)
-    work = np.empty((2, table.turned.shape[1]))
-    factored_forward(lattice, messages, log_z, work[0], work[1], marginals.reshape(-1))
+    factored_forward(lattice, messages, log_z, marginals.reshape(-1))
     return messages
 
 
@@ -285,8 +284,6 @@ def factored_forward(
     lattice: Lattice,
     messages: PairMessages,  # INOUT: b_t in, h_t out
     log_z: NDArray[np.float64],  # IN (n_sequences,)
-    now: NDArray[np.float64],  # SCRATCH (C,)
-    following: NDArray[np.float64],  # SCRATCH (C,)
     marginals: NDArray[np.float32],  # OUT (K * N,)
 ) -> None:
     """Fill node marginals of a chunk."""
@@ -297,6 +294,7 @@ def factored_forward(
     n_labels, order = table.shape[1], base.size - 1
     n_contexts = table.shape[0] - base[order]
     n_positions, n_shared = marginals.size // n_labels, n_contexts // n_labels
+    now, following = np.empty(n_contexts), np.empty(n_contexts)
     for s in range(first, last):
         use_logs = in_logs[s - first]
         for c in range(n_contexts):

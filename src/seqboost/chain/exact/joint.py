@@ -87,11 +87,8 @@ def exponentiate(
     lattice: Lattice, first: int, last: int, psi: NDArray[np.float32], log_z: NDArray[np.float64]
 ) -> None:
     """Fill exp(scores + table - their maximum at each position), and log Z with the sums of the maxima."""
-    n_labels, _, n_contexts = psi.shape
-    tile = np.tile(lattice.table[lattice.base[-1] :].T, (1, max(1, BLOCK // n_contexts)))
-    top = np.empty((2, tile.shape[1]), np.float32)
-    runs = (first, last, int(not lattice.end.any()))
-    _exponentiate(lattice, tile, runs, np.empty((n_labels, n_contexts)), top[0], top[1], psi.reshape(-1), log_z)
+    tile = np.tile(lattice.table[lattice.base[-1] :].T, (1, max(1, BLOCK // psi.shape[2])))
+    _exponentiate(lattice, tile, (first, last, int(not lattice.end.any())), psi, log_z)
 
 
 @jit
@@ -99,10 +96,7 @@ def _exponentiate(
     lattice: Lattice,
     tile: NDArray[np.float64],  # IN (K, width) table of full contexts, label-major, for width / C positions
     runs: tuple[int, int, int],  # sequences first:last, and whether any label may close them
-    special: NDArray[np.float64],  # SCRATCH (K, C)
-    top: NDArray[np.float32],  # SCRATCH (width,)
-    other: NDArray[np.float32],  # SCRATCH (width,)
-    psi: NDArray[np.float32],  # OUT (K * N * C,)
+    cells: NDArray[np.float32],  # OUT (K, N, C) psi
     log_z: NDArray[np.float64],  # OUT (n_sequences,) sum of the subtracted maxima, NaN if a score is out of their reach
 ) -> None:
     """Fill psi of the sequences first:last.
@@ -111,7 +105,9 @@ def _exponentiate(
     not vectorised.  Where the table is -inf psi is 0, even if the score is NaN: comparisons with NaN are false.
     """
     scores, labels, offsets, base = lattice.scores.reshape(-1), lattice.labels, lattice.offsets, lattice.base
-    n_labels, n_contexts = special.shape
+    n_labels, _, n_contexts = cells.shape
+    psi, special = cells.reshape(-1), np.empty((n_labels, n_contexts))
+    top, other = np.empty(tile.shape[1], np.float32), np.empty(tile.shape[1], np.float32)
     n_cells, order = scores.size // n_labels, base.size - 1
     for s in range(runs[0], runs[1]):
         offset, lost = 0.0, np.int32(0)
@@ -260,14 +256,7 @@ def joint_forward(
 
 
 @inlined
-def _score(
-    lattice: Lattice,
-    begin: int,
-    stop: int,
-    t: int,
-    c: int,
-    k: int,
-) -> float:
+def _score(lattice: Lattice, begin: int, stop: int, t: int, c: int, k: int) -> float:
     """Return F_t(c, k), or -inf where the slot does not exist or the observed label is another one."""
     base, labels = lattice.base, lattice.labels
     context_type = min(t - begin, base.size - 1)

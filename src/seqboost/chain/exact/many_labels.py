@@ -78,12 +78,11 @@ def many_labels_posterior(
     rows, lost = _empty_rows(table, offsets, first, last)
     for a, b in _runs(table, offsets, first, last):
         by_length = _backward(lattice, table, a, b, rows, log_z, lost)
-        forward_rows(table, offsets, by_length, np.empty(b - a, np.int64), rows)
-        sizes = (table.n_labels, table.width, rows.origin)
-        rows_to_cells(rows.node, (offsets[a], offsets[b]), sizes, marginals.reshape(-1))
+        forward_rows(table, offsets, by_length, rows)
+        rows_to_cells(table, rows, (offsets[a], offsets[b]), marginals.reshape(-1))
         if taus is not None:
             taus[0][offsets[a:b]] = taus[1][offsets[a:b]] = 0.0
-            row_bounds(table, p.minima_table, rows, _later(offsets[a : b + 1]), taus)
+            row_bounds(table, p.minima_table, rows, _later(offsets[a : b + 1]), *taus)
     log_z[first:last] += table.highest * np.diff(offsets[first : last + 1])
     messages = RowMessages(first, last, table, rows, lost[first:last], [])
     for s in (first + np.flatnonzero(messages.lost)).tolist():
@@ -127,12 +126,9 @@ def _backward(
     lost: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
     """Do the backward pass of a run; return its sequences by falling length."""
-    n_labels, lengths = table.n_labels, np.diff(lattice.offsets[first : last + 1])
-    by_length = first + np.argsort(-lengths, kind="stable")
-    tile, tops = np.zeros(n_labels * BLOCK, np.float32), np.empty(2 * BLOCK, np.float32)
-    sizes = (n_labels, table.width, rows.origin)
-    unary_rows(lattice, bool(lattice.end.any()), (first, last), sizes, tile, tops, rows.after, log_z)
-    backward_rows(table, lattice.offsets, by_length, np.empty(last - first, np.int64), rows, log_z, lost)
+    by_length = first + np.argsort(-np.diff(lattice.offsets[first : last + 1]), kind="stable")
+    unary_rows(lattice, bool(lattice.end.any()), (first, last), table.width, rows, log_z)
+    backward_rows(table, lattice.offsets, by_length, rows, log_z, lost)
     return by_length
 
 
@@ -159,10 +155,8 @@ def unary_rows(
     lattice: Lattice,
     has_end: bool,  # whether some label may not close a sequence
     sequences: tuple[int, int],  # IN first, last
-    sizes: tuple[int, int, int],  # IN K, P, first position that has a row
-    tile: NDArray[np.float32],  # SCRATCH (K * BLOCK,)
-    tops: NDArray[np.float32],  # SCRATCH (2 * BLOCK,)
-    rows: NDArray[np.float32],  # OUT (n * P,) u_t(k)
+    width: int,  # P
+    messages: PaddedRows,  # OUT u_t(k)
     log_z: NDArray[np.float64],  # OUT (n_sequences,) sum of the subtracted maxima; -inf if a position has no label
 ) -> None:
     """Fill exp(U_t(k) - max_k) of the sequences first:last.
@@ -170,8 +164,9 @@ def unary_rows(
     Running maxima go to and fro between two buffers: in place they would be conditional stores, which are not
     vectorised.
     """
-    n_labels, width, origin = sizes
     scores, end, labels, offsets = lattice.scores.reshape(-1), lattice.end, lattice.labels, lattice.offsets
+    n_labels, origin, rows = end.size, messages.origin, messages.after
+    tile, tops = np.zeros(n_labels * BLOCK, np.float32), np.empty(2 * BLOCK, np.float32)
     n_positions = scores.size // n_labels
     s, stop = sequences[0], offsets[sequences[1]]
     log_z[s] = 0.0
@@ -258,7 +253,6 @@ def backward_rows(
     table: PaddedTable,
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     longest_first: NDArray[np.int64],  # IN (run,) sequences of the run, by falling length
-    places: NDArray[np.int64],  # SCRATCH (run,)
     rows: PaddedRows,  # INOUT: u_t(k) in; b_t(c) (not of first positions) and w_t(k), over max b_t, out
     log_z: NDArray[np.float64],  # INOUT (n_sequences,) log b is added
     lost: NDArray[np.bool_],  # OUT (n_sequences,)
@@ -266,7 +260,7 @@ def backward_rows(
     """Do the backward pass of a run of sequences, all ends in one step, then all positions before them."""
     turned, start, least, origin = table.products[1], table.start, table.least, rows.origin
     before, after = rows.before, rows.after
-    width, n_going = start.size, longest_first.size
+    width, n_going, places = start.size, longest_first.size, np.empty(longest_first.size, np.int64)
     for i in range(n_going):
         lost[longest_first[i]] = not (log_z[longest_first[i]] > -np.inf)
     step = 0
@@ -309,13 +303,12 @@ def forward_rows(
     table: PaddedTable,
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     longest_first: NDArray[np.int64],  # IN (run,) sequences of the run, by falling length
-    places: NDArray[np.int64],  # SCRATCH (run,)
     rows: PaddedRows,  # INOUT: b_t(c) and w_t(k) in; h_t(c) for b_t(c) (not of first positions) and f_t(k) out
 ) -> None:
     """Do the forward pass of a run of sequences, all first positions in one step, then all that follow them."""
     weights, start, origin = table.products[0], table.start, rows.origin
     before, after, node = rows.before, rows.after, rows.node
-    width, n_going, step = start.size, longest_first.size, 0
+    width, n_going, step, places = start.size, longest_first.size, 0, np.empty(longest_first.size, np.int64)
     while n_going > 0:
         for i in range(n_going):
             places[i] = offsets[longest_first[i]] + step - origin
@@ -342,13 +335,13 @@ def forward_rows(
 
 @jit
 def rows_to_cells(
-    rows: NDArray[np.float32],  # IN (n * P,)
+    table: PaddedTable,
+    messages: PaddedRows,  # IN f_t(k)
     positions: tuple[int, int],  # IN first, last
-    sizes: tuple[int, int, int],  # IN K, P, first position that has a row
     cells: NDArray[np.float32],  # OUT (K * N,)
 ) -> None:
-    """Write rows of positions to a label-major array."""
-    n_labels, width, origin = sizes
+    """Write f of positions to a label-major array."""
+    n_labels, width, origin, rows = table.n_labels, table.width, messages.origin, messages.node
     n_positions = cells.size // n_labels
     for first in range(positions[0], positions[1], BLOCK):
         n = min(BLOCK, positions[1] - first)
