@@ -42,7 +42,7 @@ __all__ = ["BeamLikelihood"]
 class BeamLikelihood(ChainObjective):
     """Log-likelihood of the observed labels among the labellings within a beam.
 
-    The face of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives`` returns is
+    Interface of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives`` returns is
     overwritten by its next call.
 
     Parameters
@@ -98,7 +98,7 @@ class BeamLikelihood(ChainObjective):
         self._context_type = np.minimum(position, space.order)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
-        """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
+        """Return gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         value, n_correct = self._run(scores, table, self._gradient, n_threads, with_derivatives=True)
         table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
         if self._curvature == COUNT:
@@ -117,7 +117,7 @@ class BeamLikelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give the value of each sequence, unweighted, without derivatives."""
+        """Return the value of each sequence, unweighted, without derivatives."""
         return self._run(scores, table, np.empty((0, 0, 0), np.float32), n_threads, with_derivatives=False)[0]
 
     def _run(

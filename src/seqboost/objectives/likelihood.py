@@ -128,7 +128,7 @@ class Likelihood(ChainObjective):
             self._table_count = count_table(space, self._row_weights, context_type)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
-        """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
+        """Return gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         potentials = self._potentials(scores, table)
         self._clamped.posterior(potentials, n_threads, with_pairs=self.has_table)
         tasks = [(potentials, chunk, first, last) for chunk, (first, last) in enumerate(self._chunks)]
@@ -148,7 +148,7 @@ class Likelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give log P(observed labels | X) of each sequence, unweighted, without derivatives."""
+        """Return log P(observed labels | X) of each sequence, unweighted, without derivatives."""
         potentials = self._potentials(scores, table)
         self._clamped.log_partition(potentials, n_threads)
         run_tasks(self._evaluate, [(potentials, first, last) for first, last in self._chunks], n_threads)
@@ -222,7 +222,7 @@ class Likelihood(ChainObjective):
         return gradient, np.maximum(self._variances.sum(axis=0), 0.0)
 
     def _finish_log_likelihood(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give log P of the observed labels from what the chunks left, or say which labels are impossible."""
+        """Return log P of the observed labels from what the chunks left, or say which labels are impossible."""
         self._path_score[self._clamped.sequences] = self._clamped.log_z
         with np.errstate(invalid="ignore"):  # -inf - -inf: the check below explains it
             found = np.where(self.n_observed > 0, np.minimum(self._path_score - self._log_z, 0.0), 0.0)

@@ -82,7 +82,7 @@ class ClampedSequences:
             run_tasks(self._evaluate, [(inner, first, last) for first, last in self._chunks], n_threads)
 
     def pair_sums(self) -> NDArray[np.float64]:
-        """Give Σ_t w P(c,k | X, observed) over the rows of each extended context, shape (E, K)."""
+        """Return Σ_t w P(c,k | X, observed) over the rows of each extended context, shape (E, K)."""
         total: NDArray[np.float64] = self._means.sum(axis=0)
         return total
 

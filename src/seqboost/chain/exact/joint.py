@@ -83,9 +83,7 @@ def _backward(
         log_z[s] = joint_backward_log(lattice, lattice.offsets[s], lattice.offsets[s + 1], kernel, work)
 
 
-def exponentiate(
-    lattice: Lattice, first: int, last: int, psi: NDArray[np.float32], log_z: NDArray[np.float64]
-) -> None:
+def exponentiate(lattice: Lattice, first: int, last: int, psi: NDArray[np.float32], log_z: NDArray[np.float64]) -> None:
     """Fill exp(scores + table - their maximum at each position), and log Z with the sums of the maxima."""
     tile = np.tile(lattice.table[lattice.base[-1] :].T, (1, max(1, BLOCK // psi.shape[2])))
     _exponentiate(lattice, tile, (first, last, int(not lattice.end.any())), psi, log_z)

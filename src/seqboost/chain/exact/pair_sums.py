@@ -63,9 +63,7 @@ def pair_sums_chunk(
         for other in messages.others:
             pair_sums_chunk(potentials, other, mean_weight, variance_weight, mean, variance)
         return
-    _factored_sums(
-        potentials.lattice(), messages, mean_weight, variance_weight, mean.reshape(-1), variance.reshape(-1)
-    )
+    _factored_sums(potentials.lattice(), messages, mean_weight, variance_weight, mean.reshape(-1), variance.reshape(-1))
 
 
 def _add_row_sums(
