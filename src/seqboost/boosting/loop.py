@@ -117,10 +117,11 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
         n_rounds = iteration + 1
         if task.stopping is None or n_rounds <= task.stopping.best(history.validation_score, first_choice):
             kept = Kept(n_rounds, ensemble.table)
-        progress = Progress(n_rounds, task.max_iter, record, history.to_dict())
-        answers = [callback(progress) for callback in task.callbacks]  # all are asked, whatever the first one says
-        if any(answers):
-            break
+        if task.callbacks:
+            progress = Progress(n_rounds, task.max_iter, record, history.to_dict())
+            answers = [callback(progress) for callback in task.callbacks]  # all are called, whatever the first returns
+            if any(answers):
+                break
         if task.stopping is not None and task.stopping.should_stop(history.validation_score[first_choice:]):
             break
     return kept

@@ -1,10 +1,16 @@
 """Chains of labels: log-scores in; log Z, marginals and labellings out."""
 
-from seqboost.chain.beam import beam_sequence
+from seqboost.chain.backoff.automaton import SeenContexts
+from seqboost.chain.backoff.expectations import Sums
+from seqboost.chain.backoff.forward_backward import seen_chunks, seen_posterior_chunk
+from seqboost.chain.backoff.paths import seen_counts, seen_steps
+from seqboost.chain.backoff.potentials import SeenPotentials
+from seqboost.chain.beam import beam_sequence, make_beam
 from seqboost.chain.contexts import end_scores, transition_table
-from seqboost.chain.failuresums import Sums
-from seqboost.chain.forward_backward import PairMessages, pair_block, pair_sums_chunk, posterior_chunk
-from seqboost.chain.histories import SeenContexts
+from seqboost.chain.contraction.pairs import position_blocks
+from seqboost.chain.exact.factored import PairMessages, pair_block
+from seqboost.chain.exact.forward_backward import log_partition_chunk, posterior_chunk
+from seqboost.chain.exact.pair_sums import pair_sums_chunk
 from seqboost.chain.inference import (
     Paths,
     Posterior,
@@ -17,12 +23,11 @@ from seqboost.chain.inference import (
     viterbi,
 )
 from seqboost.chain.local import locally_normalised
-from seqboost.chain.mixing import position_blocks
-from seqboost.chain.paths import path_scores_chunk
-from seqboost.chain.potentials import Potentials, factored_chunks
-from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_counts, seen_posterior_chunk, seen_steps
+from seqboost.chain.paths import viterbi_chunk
+from seqboost.chain.potentials import Lattice, Potentials, factored_chunks
 
 __all__ = [
+    "Lattice",
     "PairMessages",
     "Paths",
     "Posterior",
@@ -36,12 +41,13 @@ __all__ = [
     "k_best",
     "locally_normalised",
     "log_partition",
+    "log_partition_chunk",
     "log_probability",
+    "make_beam",
     "node_marginals",
     "pair_block",
     "pair_sums_chunk",
     "path_scores",
-    "path_scores_chunk",
     "position_blocks",
     "posterior",
     "posterior_chunk",
@@ -51,4 +57,5 @@ __all__ = [
     "seen_steps",
     "transition_table",
     "viterbi",
+    "viterbi_chunk",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqboost.core.jit import inlined
 
-__all__ = ["MAX_RANGE", "SMALLEST", "exp32"]
+__all__ = ["MAX_RANGE", "SMALLEST", "add_exp", "exp32"]
 
 MAX_RANGE = 80.0
 """Largest spread of finite scores at a position that single-precision exponentials can hold."""
@@ -36,3 +36,14 @@ def exp32(x: np.float32) -> np.float32:
     p = p * r * r + r + np.float32(1.0)
     bits = np.uint32((np.uint32(np.float32(shifted).view(np.uint32)) << np.uint32(23)) + np.uint32(0x3F800000))
     return p * bits.view(np.float32) if x > np.float32(-86.0) else np.float32(0.0)
+
+
+@inlined
+def add_exp(highest: float, total: float, score: float) -> tuple[float, float]:
+    """Add exp(score) to exp(highest) * total, where ``highest`` stays the largest score so far (-inf at first)."""
+    if score > highest:
+        total = total * np.exp(highest - score) + 1.0
+        highest = score
+    elif score > -np.inf:
+        total += np.exp(score - highest)
+    return highest, total

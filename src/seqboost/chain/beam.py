@@ -10,38 +10,52 @@ the last of them.  So the observed labelling is always possible, and log P <= 0.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain.potentials import Lattice
 from seqboost.core.jit import jit
 
-__all__ = ["beam_sequence"]
+__all__ = ["Beam", "beam_sequence", "make_beam"]
+
+
+class Beam(NamedTuple):
+    """Contexts kept at each position of a sequence of up to n positions; memory of one thread."""
+
+    kept: NDArray[np.int64]  # (n + 1, width) contexts, best first; -1 = none
+    alpha: NDArray[np.float64]  # (n + 1, width) their forward scores
+    parent: NDArray[np.int64]  # (n + 1, width) width * label + place of the best way there
+    dense: NDArray[np.float64]  # (2, C)
+
+
+def make_beam(longest: int, width: int, n_contexts: int) -> Beam:
+    """Allocate the memory for sequences of up to ``longest`` positions."""
+    shape = (longest + 1, width)
+    return Beam(np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), np.empty((2, n_contexts)))
 
 
 @jit
 def beam_sequence(
-    scores: NDArray[np.float32],  # IN (K, N, C) or (K, N, 1)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    base: NDArray[np.int64],  # IN (m + 1,)
+    lattice: Lattice,
     begin: int,
     stop: int,
-    kept: NDArray[np.int64],  # SCRATCH (stop - begin + 1, width) contexts, best first; -1 = none
-    alpha: NDArray[np.float64],  # SCRATCH (stop - begin + 1, width) their forward scores
-    parent: NDArray[np.int64],  # SCRATCH (stop - begin + 1, width) width * label + place of the best way there
-    dense: NDArray[np.float64],  # SCRATCH (2, C)
+    beam: Beam,  # SCRATCH
     path: NDArray[np.int32],  # OUT (N,) of the best labelling; or (0,): sum over labellings instead
     marginals: NDArray[np.float32],  # OUT (K, N, C) or (K, N, 1); or (0, 0, 0)
     forced: NDArray[np.int64],  # IN (stop - begin + 1,) contexts to keep; or (0,): none
     pairs: NDArray[np.float64],  # INOUT (2, E, K) sums of P(c_t=c, y_t=k) and of P(1 - P) over positions; or (0, 0, 0)
 ) -> float:
     """Return log Z over the labellings within the beam, or the score of the best of them."""
+    scores, table, end, base = lattice.scores, lattice.table, lattice.end, lattice.base
+    kept, alpha, parent = beam.kept, beam.alpha, beam.parent
     n_labels, _, n_slots = scores.shape
     order = base.size - 1
-    n_contexts, width = dense.shape[1], kept.shape[1]
+    n_contexts, width = beam.dense.shape[1], kept.shape[1]
     n_shared = n_contexts // n_labels if order > 1 else 1
     step = 1 if order > 0 else 0
-    forward = dense[0]
+    forward = beam.dense[0]
     way = np.empty(n_contexts, np.int64)
     touched = np.empty(min(width * n_labels, n_contexts), np.int64)
     forward[:] = -np.inf
@@ -100,7 +114,7 @@ def beam_sequence(
             path[begin + row - 1] = code // width
             place = code % width
     elif marginals.size > 0:
-        _beam_backward(scores, table, end, base, begin, stop, kept, alpha, total, dense, marginals, pairs)
+        _beam_backward(lattice, begin, stop, beam, total, marginals, pairs)
     return total
 
 
@@ -128,20 +142,17 @@ def _insert(
 
 @jit
 def _beam_backward(
-    scores: NDArray[np.float32],  # IN (K, N, C) or (K, N, 1)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    base: NDArray[np.int64],  # IN (m + 1,)
+    lattice: Lattice,
     begin: int,
     stop: int,
-    kept: NDArray[np.int64],  # IN (stop - begin + 1, width)
-    alpha: NDArray[np.float64],  # IN (stop - begin + 1, width)
+    beam: Beam,  # IN kept contexts and their scores
     log_z: float,
-    dense: NDArray[np.float64],  # SCRATCH (2, C): log b_{t+1} and log b_t
     marginals: NDArray[np.float32],  # OUT (K, N, C) or (K, N, 1)
     pairs: NDArray[np.float64],  # INOUT (2, E, K), or (0, 0, 0)
 ) -> None:
-    """P(c_t=c, y_t=k | X) = exp(alpha_t(c) + F_t(c,k) + log b_{t+1}(c') - log Z) over kept contexts."""
+    """Fill P(c_t=c, y_t=k | X) = exp(alpha_t(c) + F_t(c,k) + log b_{t+1}(c') - log Z) over kept contexts."""
+    scores, table, end, base = lattice.scores, lattice.table, lattice.end, lattice.base
+    kept, alpha, dense = beam.kept, beam.alpha, beam.dense  # dense: log b_{t+1} and log b_t
     n_labels, _, n_slots = scores.shape
     order = base.size - 1
     n_contexts, width = dense.shape[1], kept.shape[1]

@@ -1,6 +1,6 @@
-"""The chain's face: what was asked for is done, and the type of the answer says how much that was.
+"""Inference over sets of chains; each function does only the work that its return type implies.
 
-* :func:`log_partition` -> log Z only
+* :func:`log_partition` -> log Z only, by one pass
 * :func:`posterior` -> :class:`Posterior`: log Z and marginals
 * :func:`viterbi`, :func:`k_best` -> labellings and their scores
 * :func:`path_scores`, :func:`log_probability` -> of given labellings
@@ -15,11 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain.beam import beam_sequence
-from seqboost.chain.forward_backward import posterior_chunk
+from seqboost.chain.backoff.forward_backward import seen_chunks, seen_posterior_chunk
+from seqboost.chain.backoff.paths import seen_path_scores
+from seqboost.chain.backoff.potentials import SeenPotentials
+from seqboost.chain.backoff.viterbi import seen_viterbi_chunk
+from seqboost.chain.beam import beam_sequence, make_beam
+from seqboost.chain.exact.forward_backward import log_partition_chunk, posterior_chunk
 from seqboost.chain.paths import k_best_sequence, path_scores_chunk, viterbi_chunk
 from seqboost.chain.potentials import Potentials
-from seqboost.chain.seen import SeenPotentials, seen_chunks, seen_paths_chunk, seen_posterior_chunk, seen_steps
 from seqboost.core.exceptions import InputError, ParameterError
 from seqboost.core.offsets import locate, sequence_chunks
 from seqboost.core.threads import run_tasks
@@ -86,7 +89,7 @@ def posterior(
     beam: int | None = None,
     n_threads: int = 1,
 ) -> Posterior:
-    """Log Z and marginals by forward-backward.
+    """Compute log Z and marginals by forward-backward.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ def posterior(
     labels : int32 array (N,), optional
         Observed labels, -1 = unobserved: only labellings that agree with them count.
     beam : int, optional
-        Keep only so many contexts per position; as many as there are, or more, is exact.
+        Number of contexts to keep per position; as many as there are, or more, is exact.
     n_threads : int
         Number of threads.
 
@@ -105,24 +108,7 @@ def posterior(
         If no labelling of some sequence is allowed.
     """
     marginals = np.empty_like(potentials.scores)
-    log_z = np.empty(potentials.n_sequences)
-    if isinstance(potentials, SeenPotentials):
-        seen = _without_beam(potentials, beam)
-
-        def task(first: int, last: int) -> None:
-            seen_posterior_chunk(seen, first, last, marginals, log_z, labels=labels)
-    elif _is_beam(potentials, beam):
-        if labels is not None:
-            raise ParameterError("beam search cannot be combined with observed labels; drop beam or labels")
-
-        def task(first: int, last: int) -> None:
-            _beam_chunk(potentials, beam or 1, first, last, np.empty(0, np.int32), marginals, log_z)
-    else:
-
-        def task(first: int, last: int) -> None:
-            posterior_chunk(potentials, first, last, marginals, log_z, labels=labels)
-
-    run_tasks(task, _chunks(potentials), n_threads)
+    log_z = _forward_backward(potentials, marginals, labels, beam, n_threads)
     _check_possible(potentials, log_z, beam)
     return Posterior(log_z, marginals)
 
@@ -133,20 +119,67 @@ def log_partition(
     labels: NDArray[np.int32] | None = None,
     beam: int | None = None,
     n_threads: int = 1,
+    allow_impossible: bool = False,
 ) -> NDArray[np.float64]:
-    """Log Z of each sequence, shape (n_sequences,); parameters as of :func:`posterior`."""
-    return posterior(potentials, labels=labels, beam=beam, n_threads=n_threads).log_z
+    """Compute log Z of each sequence alone, shape (n_sequences,), with the bits of :func:`posterior`.
+
+    Parameters
+    ----------
+    potentials, labels, beam, n_threads
+        As of :func:`posterior`.
+    allow_impossible : bool, default=False
+        Whether to return -inf where no labelling is allowed; an error otherwise.
+    """
+    log_z = _forward_backward(potentials, None, labels, beam, n_threads)
+    if not allow_impossible:
+        _check_possible(potentials, log_z, beam)
+    return log_z
+
+
+def _forward_backward(
+    p: Potentials | SeenPotentials,
+    marginals: NDArray[np.float32] | None,
+    labels: NDArray[np.int32] | None,
+    beam: int | None,
+    n_threads: int,
+) -> NDArray[np.float64]:
+    """Return log Z, -inf where no labelling is allowed; fill the marginals if there are any."""
+    log_z = np.empty(p.n_sequences)
+    if isinstance(p, SeenPotentials):
+        seen = _without_beam(p, beam)
+
+        def task(first: int, last: int) -> None:
+            seen_posterior_chunk(seen, first, last, marginals, log_z, labels=labels)
+    elif _is_beam(p, beam):
+        if labels is not None:
+            raise ParameterError("beam search cannot be combined with observed labels; drop beam or labels")
+        wanted = np.empty((0, 0, 0), np.float32) if marginals is None else marginals
+
+        def task(first: int, last: int) -> None:
+            _beam_chunk(p, beam or 1, first, last, np.empty(0, np.int32), wanted, log_z)
+    elif marginals is not None:
+        filled = marginals
+
+        def task(first: int, last: int) -> None:
+            posterior_chunk(p, first, last, filled, log_z, labels=labels)
+    else:
+
+        def task(first: int, last: int) -> None:
+            log_partition_chunk(p, first, last, log_z, labels=labels)
+
+    run_tasks(task, _chunks(p), n_threads)
+    return log_z
 
 
 def viterbi(potentials: Potentials | SeenPotentials, *, beam: int | None = None, n_threads: int = 1) -> Paths:
-    """Best labelling of each sequence; of equally good ones that with the lowest label at the first difference.
+    """Find the best labelling of each sequence; of equals the one with the lowest label at the first difference.
 
     Parameters
     ----------
     potentials : Potentials
         The log-scores.
     beam : int, optional
-        Keep only so many contexts per position; as many as there are, or more, is exact.
+        Number of contexts to keep per position; as many as there are, or more, is exact.
     n_threads : int
         Number of threads.
     """
@@ -157,18 +190,18 @@ def viterbi(potentials: Potentials | SeenPotentials, *, beam: int | None = None,
         seen = _without_beam(p, beam)
 
         def task(first: int, last: int) -> None:
-            seen_paths_chunk(seen, first, last, path, path_score)
+            seen_viterbi_chunk(seen, first, last, path, path_score)
     elif _is_beam(p, beam):
 
         def task(first: int, last: int) -> None:
             _beam_chunk(p, beam or 1, first, last, path, np.empty((0, 0, 0), np.float32), path_score)
     else:
-        turned = np.ascontiguousarray(p.table.T)
+        lattice, turned = p.lattice(), np.ascontiguousarray(p.table.T)
 
         def task(first: int, last: int) -> None:
             longest = int(np.diff(p.offsets[first : last + 1]).max())
             choice = np.empty((longest, p.space.n_contexts), np.uint16)
-            viterbi_chunk(p.scores, turned, p.end, p.offsets, p.space.base, first, last, choice, path, path_score)
+            viterbi_chunk(lattice, turned, first, last, choice, path, path_score)
 
     run_tasks(task, _chunks(p), n_threads)
     _check_possible(p, path_score, beam)
@@ -203,6 +236,8 @@ def k_best(
         )
     results: list[tuple[NDArray[np.int32], NDArray[np.float64]]] = [None] * p.n_sequences  # type: ignore[list-item]
 
+    lattice = p.lattice()
+
     def task(first: int, last: int) -> None:
         values = np.empty((2, p.space.n_contexts, k))
         rank = np.empty(p.n_labels, np.int64)
@@ -210,7 +245,7 @@ def k_best(
             begin, stop = int(p.offsets[s]), int(p.offsets[s + 1])
             choice = np.empty((stop - begin, p.space.n_contexts, k), np.int32)
             paths, scores = np.empty((k, stop - begin), np.int32), np.empty(k)
-            k_best_sequence(p.scores, p.table, p.end, p.space.base, begin, stop, choice, values, rank, paths, scores)
+            k_best_sequence(lattice, begin, stop, choice, values, rank, paths, scores)
             n_paths = int(np.count_nonzero(scores > -np.inf))
             results[s] = (paths[:n_paths], scores[:n_paths])
 
@@ -222,15 +257,15 @@ def k_best(
 def path_scores(
     potentials: Potentials | SeenPotentials, labels: NDArray[np.int32], *, n_threads: int = 1
 ) -> NDArray[np.float64]:
-    """Score of the given labelling of each sequence, shape (n_sequences,); -inf if it is forbidden."""
+    """Compute the score of the given labelling of each sequence, shape (n_sequences,); -inf if it is forbidden."""
     p = potentials
     _check_labels(p, labels)
     if isinstance(p, SeenPotentials):
-        return _seen_path_scores(p, labels)
-    result = np.empty(p.n_sequences)
+        return seen_path_scores(p, labels)
+    result, lattice = np.empty(p.n_sequences), p.lattice()
 
     def task(first: int, last: int) -> None:
-        path_scores_chunk(p.scores, p.table, p.end, p.offsets, p.space.base, labels, first, last, result)
+        path_scores_chunk(lattice, labels, first, last, result)
 
     run_tasks(task, sequence_chunks(p.offsets), n_threads)
     return result
@@ -239,7 +274,7 @@ def path_scores(
 def log_probability(
     potentials: Potentials | SeenPotentials, labels: NDArray[np.int32], *, n_threads: int = 1
 ) -> NDArray[np.float64]:
-    """Log P(labels | X) of each sequence, shape (n_sequences,); never above 0."""
+    """Compute log P(labels | X) of each sequence, shape (n_sequences,); never above 0."""
     score = path_scores(potentials, labels, n_threads=n_threads)
     return np.minimum(score - log_partition(potentials, n_threads=n_threads), 0.0)
 
@@ -253,23 +288,11 @@ def _beam_chunk(
     marginals: NDArray[np.float32],
     total: NDArray[np.float64],
 ) -> None:
-    longest = int(np.diff(p.offsets[first : last + 1]).max())
-    shape = (longest + 1, width)
-    kept, alpha, parent = np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64)
-    dense, nothing = np.empty((2, p.space.n_contexts)), np.empty(0, np.int64)
+    lattice, longest = p.lattice(), int(np.diff(p.offsets[first : last + 1]).max())
+    beam, unforced, no_pairs = make_beam(longest, width, p.space.n_contexts), np.empty(0, np.int64), np.empty((0, 0, 0))
     for s in range(first, last):
-        total[s] = beam_sequence(
-            p.scores, p.table, p.end, p.space.base, int(p.offsets[s]), int(p.offsets[s + 1]),
-            kept, alpha, parent, dense, path, marginals, nothing, np.empty((0, 0, 0)),
-        )  # fmt: skip
-
-
-def _seen_path_scores(p: SeenPotentials, labels: NDArray[np.int32]) -> NDArray[np.float64]:
-    arcs, states = seen_steps(p.contexts, labels, p.offsets)
-    score = np.where(arcs >= 0, p.arc_scores[arcs], -np.inf) + p.state_scores[states].sum(axis=1)
-    score += p.scores[labels, np.arange(p.n_positions), 0]
-    total: NDArray[np.float64] = np.add.reduceat(score, p.offsets[:-1]) + p.end[labels[p.offsets[1:] - 1]]
-    return total
+        begin, stop = int(p.offsets[s]), int(p.offsets[s + 1])
+        total[s] = beam_sequence(lattice, begin, stop, beam, path, marginals, unforced, no_pairs)
 
 
 def _chunks(p: Potentials | SeenPotentials) -> list[tuple[int, int]]:

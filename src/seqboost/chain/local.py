@@ -2,8 +2,8 @@
 
     S_t(c, k) = F_t(c, k) − log Σ_j exp F_t(c, j)          = log P(k | c, X),  so Z = 1 for every sequence
 
-A chain with these scores is what an MEMM says; everything else in this package (marginals, paths, k best) then holds
-for it as it is.
+A chain with these scores is an MEMM; everything else in this package (marginals, paths, k best) then holds for it as
+it is.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain.potentials import Lattice
 from seqboost.core.jit import jit
 
 __all__ = ["k_best_sequence", "path_scores_chunk", "viterbi_chunk"]
@@ -22,17 +23,14 @@ U = np.uint64
 
 @jit
 def path_scores_chunk(
-    scores: NDArray[np.float32],  # IN (K, N, C) or (K, N, 1)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    base: NDArray[np.int64],  # IN (m + 1,)
+    lattice: Lattice,
     labels: NDArray[np.int32],  # IN (N,) all observed
     first: int,
     last: int,
     path_score: NDArray[np.float64],  # OUT (n_sequences,)
 ) -> None:
-    """Score of the given labelling of each of the sequences first:last: the sum of F_t(c_t, y_t)."""
+    """Fill the score of the given labelling of each of the sequences first:last: the sum of F_t(c_t, y_t)."""
+    scores, table, end, offsets, base = lattice.scores, lattice.table, lattice.end, lattice.offsets, lattice.base
     n_labels, _, n_slots = scores.shape
     order = base.size - 1
     n_contexts = table.shape[0] - base[order]
@@ -49,18 +47,16 @@ def path_scores_chunk(
 
 @jit
 def viterbi_chunk(
-    scores: NDArray[np.float32],  # IN (K, N, C) or (K, N, 1)
+    lattice: Lattice,
     turned: NDArray[np.float64],  # IN (K, E) the table, transposed
-    end: NDArray[np.float64],  # IN (K,)
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    base: NDArray[np.int64],  # IN (m + 1,)
     first: int,
     last: int,
     choice: NDArray[np.uint16],  # SCRATCH (longest sequence, C)
     path: NDArray[np.int32],  # OUT (N,)
     path_score: NDArray[np.float64],  # OUT (n_sequences,), -inf if no labelling is allowed
 ) -> None:
-    """Best labelling of each of the sequences first:last."""
+    """Fill the best labelling of each of the sequences first:last."""
+    scores, end, offsets, base = lattice.scores, lattice.end, lattice.offsets, lattice.base
     n_labels, n_positions, n_slots = scores.shape
     n_extended = turned.shape[1]
     order = base.size - 1
@@ -108,10 +104,7 @@ def viterbi_chunk(
 
 @jit
 def k_best_sequence(
-    scores: NDArray[np.float32],  # IN (K, N, C) or (K, N, 1)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    base: NDArray[np.int64],  # IN (m + 1,)
+    lattice: Lattice,
     begin: int,
     stop: int,
     choice: NDArray[np.int32],  # SCRATCH (stop - begin, C, n_best): label * n_best + rank of the rest
@@ -120,7 +113,8 @@ def k_best_sequence(
     paths: NDArray[np.int32],  # OUT (n_best, stop - begin)
     path_scores: NDArray[np.float64],  # OUT (n_best,), -inf where there are fewer labellings
 ) -> None:
-    """Best labellings of one sequence: at every (t, c), the n best rests of each label are merged."""
+    """Fill the best labellings of one sequence: at every (t, c), the n best rests of each label are merged."""
+    scores, table, end, base = lattice.scores, lattice.table, lattice.end, lattice.base
     n_labels, _, n_slots = scores.shape
     order = base.size - 1
     n_contexts, n_best = choice.shape[1], choice.shape[2]

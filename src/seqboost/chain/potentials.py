@@ -1,4 +1,4 @@
-"""What a chain is made of: log-scores of every (position, context, label), and where sequences begin.
+"""Log-scores of every (position, context, label) of a set of chains, and where sequences begin.
 
 F_t(c, k) = scores[k, t, c] + table[e(t, c), k]     joint     (scores (K, N, C))
 F_t(c, k) = scores[k, t, 0] + table[e(t, c), k]     factored  (scores (K, N, 1))
@@ -11,27 +11,86 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain._numeric import MAX_RANGE
-from seqboost.chain.rowtables import RowTables
+from seqboost.chain.tables import PaddedTable, TableWeights, minima_table, padded_table, table_weights
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.exceptions import InputError, ParameterError
 from seqboost.core.offsets import CHUNK_POSITIONS, sequence_chunks
 
-__all__ = ["MANY_LABELS", "MIN_CHUNKS", "Potentials", "factored_chunks"]
+__all__ = [
+    "MANY_LABELS",
+    "MIN_CHUNKS",
+    "LabelScores",
+    "Lattice",
+    "Potentials",
+    "factored_chunks",
+    "lattice_part",
+]
 
 MANY_LABELS = 32
-"""With more labels than these, factored models of order 1 go the way of :mod:`seqboost.chain.rows`."""
+"""With more labels than this, factored models of order 1 use :mod:`seqboost.chain.exact.many_labels`."""
 
 MIN_CHUNKS, LEAST_POSITIONS = 16, 512
-"""Positions of many labels are long work: they make so many chunks, of so many positions at least."""
+"""Positions of many labels take long: at least this number of chunks, of at least this number of positions."""
+
+NO_LABELS = np.empty(0, np.int32)
+
+
+class Lattice(NamedTuple):
+    """A set of chains as kernels read them."""
+
+    scores: NDArray[np.float32]  # (K, N, C), or (K, N, 1) of a factored model
+    table: NDArray[np.float64]  # (E, K)
+    end: NDArray[np.float64]  # (K,)
+    offsets: NDArray[np.int64]  # (n_sequences + 1,)
+    base: NDArray[np.int64]  # (m + 1,) first extended context of each type
+    labels: NDArray[np.int32] = NO_LABELS  # (N,) observed labels, -1 = unobserved; or (0,): nothing is observed
+
+
+def lattice_part(lattice: Lattice, first: int, last: int) -> Lattice:
+    """Copy the sequences ``first:last``."""
+    rows = slice(int(lattice.offsets[first]), int(lattice.offsets[last]))
+    scores, offsets = np.ascontiguousarray(lattice.scores[:, rows]), lattice.offsets[first : last + 1] - rows.start
+    return lattice._replace(scores=scores, offsets=offsets, labels=lattice.labels[rows])
 
 
 @dataclass(frozen=True, eq=False)
-class Potentials:
+class LabelScores:
+    """Scores of labels and where sequences begin: what all potentials have."""
+
+    scores: NDArray[np.float32]
+    table: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+
+    @property
+    def n_labels(self) -> int:
+        """K."""
+        return int(self.scores.shape[0])
+
+    @property
+    def n_positions(self) -> int:
+        """N."""
+        return int(self.scores.shape[1])
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
+
+    def _complete_end(self, end: NDArray[np.float64]) -> None:
+        """Check the scores of closing a sequence; set them to 0 if they are not given."""
+        if end.shape != (self.n_labels,):
+            if end.size:
+                raise ParameterError(f"end must have shape ({self.n_labels},), got {end.shape}")
+            object.__setattr__(self, "end", np.zeros(self.n_labels))
+
+
+@dataclass(frozen=True, eq=False)
+class Potentials(LabelScores):
     """Log-scores of a set of chains.
 
     Parameters
@@ -49,9 +108,6 @@ class Potentials:
         Score of closing a sequence with label k: 0, or -inf = forbidden.
     """
 
-    scores: NDArray[np.float32]
-    table: NDArray[np.float64]
-    offsets: NDArray[np.int64]
     order: int
     end: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
@@ -74,10 +130,7 @@ class Potentials:
                 f"table must be a C-contiguous float64 array of shape {shape}, got {self.table.dtype} of shape "
                 f"{self.table.shape}"
             )
-        if self.end.shape != (space.n_labels,):
-            if self.end.size:
-                raise ParameterError(f"end must have shape ({space.n_labels},), got {self.end.shape}")
-            object.__setattr__(self, "end", np.zeros(space.n_labels))
+        self._complete_end(self.end)
         empty = np.flatnonzero(np.diff(self.offsets) <= 0)
         if self.offsets[0] != 0 or self.offsets[-1] != self.scores.shape[1] or empty.size:
             where = f"sequence {empty[0]} is empty" if empty.size else f"they span {self.offsets[0]}:{self.offsets[-1]}"
@@ -91,40 +144,30 @@ class Potentials:
         """Contexts of the chain."""
         return ContextSpace(self.scores.shape[0], self.order)
 
-    @cached_property
-    def row_tables(self) -> RowTables:
-        """The table of a factored model of order 1, for many labels."""
-        return RowTables(self.table)
+    def lattice(self, labels: NDArray[np.int32] | None = None) -> Lattice:
+        """Return the arrays as kernels read them, with observed labels if any."""
+        observed = NO_LABELS if labels is None else labels
+        return Lattice(self.scores, self.table, self.end, self.offsets, self.space.base, observed)
 
     @cached_property
-    def table_weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """Give exp(table - max), the same transposed for full contexts, and the max; empty if its range is too wide."""
-        finite = self.table[self.table > -np.inf]
-        if finite.size == 0 or finite.max() - finite.min() > MAX_RANGE:
-            return np.empty((0, self.n_labels)), np.empty((self.n_labels, self.space.n_contexts)), 0.0
-        table_max = float(finite.max())
-        weights = np.exp(self.table - table_max)
-        return weights, np.ascontiguousarray(weights[self.space.base[-1] :].T), table_max
+    def padded_table(self) -> PaddedTable:
+        """Exponentials of the table of a factored model of order 1, for many labels."""
+        return padded_table(self.table)
+
+    @cached_property
+    def minima_table(self) -> NDArray[np.int16]:
+        """Logarithms of the same for minima."""
+        return minima_table(self.padded_table)
+
+    @cached_property
+    def table_weights(self) -> TableWeights:
+        """Exponentials of the table of a factored model."""
+        return table_weights(self.table, self.space.n_contexts)
 
     @property
     def joint(self) -> bool:
         """Whether scores depend on the context."""
         return self.scores.shape[2] == self.space.n_contexts
-
-    @property
-    def n_labels(self) -> int:
-        """K."""
-        return int(self.scores.shape[0])
-
-    @property
-    def n_positions(self) -> int:
-        """N."""
-        return int(self.scores.shape[1])
-
-    @property
-    def n_sequences(self) -> int:
-        """Number of sequences."""
-        return len(self.offsets) - 1
 
 
 def factored_chunks(offsets: NDArray[np.int64], n_labels: int) -> list[tuple[int, int]]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain.histories import SeenContexts
+from seqboost.chain.backoff.automaton import SeenContexts
+from seqboost.chain.backoff.potentials import SeenPotentials
 from seqboost.chain.potentials import Potentials
-from seqboost.chain.seen import SeenPotentials
 from seqboost.core.contexts import ContextSpace
 
 __all__ = [

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from seqboost.chain import Posterior, Potentials, SeenPotentials, k_best, log_partition, posterior, viterbi
 from seqboost.core.exceptions import ParameterError
 from seqboost.estimators.labeler import Labeler
-from seqboost.estimators.labellings import log_partition_of
 from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, one_of, plain_number
 from seqboost.sequences import LabelCoder, SequenceBatch
 
@@ -190,5 +189,5 @@ class SequenceLabeler(Labeler):
         batch, potentials = self._potentials(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
         n_threads = self._n_threads
-        score = log_partition_of(labels, potentials, n_threads)
+        score = log_partition(potentials, labels=labels, n_threads=n_threads, allow_impossible=True)
         return np.minimum(score - log_partition(potentials, n_threads=n_threads), 0.0)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import Potentials, beam_sequence
+from seqboost.chain import Potentials, beam_sequence, make_beam
 from seqboost.core.contexts import observed_contexts, row_types
 from seqboost.core.exceptions import ParameterError
 from seqboost.core.offsets import sequence_chunks
@@ -44,8 +44,8 @@ __all__ = ["BeamLikelihood"]
 class BeamLikelihood(ChainObjective):
     """Log-likelihood of the observed labels among the labellings within a beam.
 
-    The interface is that of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives``
-    returns is overwritten by its next call.
+    Interface of :class:`~seqboost.objectives.Likelihood`. Buffers are allocated once: what ``derivatives`` returns is
+    overwritten by its next call.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class BeamLikelihood(ChainObjective):
         self._context_type = row_types(self._offsets, space.order)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
-        """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
+        """Return gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         value, n_correct = self._run(scores, table, self._gradient, n_threads, with_derivatives=True)
         table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
         if self._curvature == COUNT:
@@ -110,7 +110,7 @@ class BeamLikelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give the value of each sequence, unweighted, without derivatives."""
+        """Return the value of each sequence, unweighted, without derivatives."""
         return self._run(scores, table, np.empty((0, 0, 0), np.float32), n_threads, with_derivatives=False)[0]
 
     def _run(
@@ -147,9 +147,8 @@ class BeamLikelihood(ChainObjective):
         """Take log Z off the value of each sequence of a chunk, and fill its rows."""
         first, last = self._chunks[chunk]
         space, width = self._space, min(self._beam + 1, self._space.n_contexts)  # one more for the observed context
-        shape = (int(self.n_observed[first:last].max()) + 1, width)
-        kept, alpha, parent = np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64)
-        dense, path = np.empty((2, space.n_contexts)), np.empty(0, np.int32)
+        beam, path = make_beam(int(self.n_observed[first:last].max()), width, space.n_contexts), np.empty(0, np.int32)
+        lattice = p.lattice()
         of_sequence = np.zeros(self._pairs.shape[1:])
         if with_derivatives:
             self._pairs[chunk] = 0.0
@@ -158,10 +157,8 @@ class BeamLikelihood(ChainObjective):
             ends = space.next_context(int(self._context[stop - 1]), int(self._labels[stop - 1]))
             forced = np.append(self._context[begin:stop], ends)
             of_sequence[...] = 0.0
-            value[s] -= beam_sequence(
-                p.scores, p.table, p.end, space.base, begin, stop, kept, alpha, parent, dense, path, marginals, forced,
-                of_sequence if with_derivatives else np.empty((0, 0, 0)),
-            )  # fmt: skip
+            pairs = of_sequence if with_derivatives else np.empty((0, 0, 0))
+            value[s] -= beam_sequence(lattice, begin, stop, beam, path, marginals, forced, pairs)
             if with_derivatives:
                 self._pairs[chunk] += self._weights[s] * of_sequence
         if with_derivatives:

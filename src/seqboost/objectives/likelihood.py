@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import Potentials, factored_chunks, pair_sums_chunk, posterior_chunk
+from seqboost.chain import Potentials, factored_chunks, log_partition_chunk, pair_sums_chunk, posterior_chunk
 from seqboost.core.contexts import observed_contexts, row_types
 from seqboost.core.exceptions import ParameterError
 from seqboost.core.offsets import sequence_chunks
@@ -122,7 +122,7 @@ class Likelihood(ChainObjective):
             self._table_count = count_table(space, self._row_weights, context_type)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
-        """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
+        """Return gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         potentials = self._potentials(scores, table)
         self._clamped.posterior(potentials, n_threads, with_pairs=self.has_table)
         tasks = [(potentials, chunk, first, last) for chunk, (first, last) in enumerate(self._chunks)]
@@ -142,11 +142,10 @@ class Likelihood(ChainObjective):
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Give log P(observed labels | X) of each sequence, unweighted, without derivatives."""
+        """Return log P(observed labels | X) of each sequence, unweighted, without derivatives."""
         potentials = self._potentials(scores, table)
-        scratch = np.empty_like(self._gradient)
         self._clamped.log_partition(potentials, n_threads)
-        run_tasks(self._evaluate, [(potentials, scratch, first, last) for first, last in self._chunks], n_threads)
+        run_tasks(self._evaluate, [(potentials, first, last) for first, last in self._chunks], n_threads)
         return self._finish_log_likelihood(table)
 
     def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials:
@@ -196,9 +195,9 @@ class Likelihood(ChainObjective):
             mean[:], variance[:] = 0.0, 0.0
             pair_sums_chunk(potentials, messages, self._row_weights, self._variance_weights, mean, variance)
 
-    def _evaluate(self, potentials: Potentials, scratch: NDArray[np.float32], first: int, last: int) -> None:
+    def _evaluate(self, potentials: Potentials, first: int, last: int) -> None:
         """Fill log Z and the path scores of one chunk of sequences."""
-        posterior_chunk(potentials, first, last, scratch, self._log_z)
+        log_partition_chunk(potentials, first, last, self._log_z)
         self._score_paths(potentials, first, last)
 
     def _score_paths(self, p: Potentials, first: int, last: int) -> None:
@@ -217,7 +216,7 @@ class Likelihood(ChainObjective):
         return gradient, np.maximum(self._variances.sum(axis=0), 0.0)
 
     def _finish_log_likelihood(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give log P of the observed labels from what the chunks left, or say which labels are impossible."""
+        """Return log P of the observed labels from what the chunks left, or say which labels are impossible."""
         self._path_score[self._clamped.sequences] = self._clamped.log_z
         with np.errstate(invalid="ignore"):  # -inf - -inf: the check below explains it
             found = np.where(self.n_observed > 0, np.minimum(self._path_score - self._log_z, 0.0), 0.0)

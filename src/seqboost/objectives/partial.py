@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import Potentials, pair_sums_chunk, posterior_chunk
+from seqboost.chain import Potentials, log_partition_chunk, pair_sums_chunk, posterior_chunk
 from seqboost.core.offsets import sequence_chunks, starts_of
 from seqboost.core.threads import run_tasks
 
@@ -80,26 +80,25 @@ class ClampedSequences:
         """Fill ``log_z`` alone."""
         if self._chunks:
             inner = self._inner(potentials)
-            scratch = np.empty_like(inner.scores)
-            run_tasks(self._evaluate, [(inner, scratch, first, last) for first, last in self._chunks], n_threads)
+            run_tasks(self._evaluate, [(inner, first, last) for first, last in self._chunks], n_threads)
 
     def pair_sums(self) -> NDArray[np.float64]:
-        """Give Σ_t w P(c,k | X, observed) over the rows of each extended context, shape (E, K)."""
+        """Return Σ_t w P(c,k | X, observed) over the rows of each extended context, shape (E, K)."""
         total: NDArray[np.float64] = self._means.sum(axis=0)
         return total
 
     def _inner(self, potentials: Potentials) -> Potentials:
         """Copy the scores of these sequences out, -inf for labels other than the observed one.
 
-        (A mask in the lattice would do the same, but takes its slow road.)
+        (Observed labels of the lattice would do the same, but more slowly.)
         """
         scores = np.take(potentials.scores, self._rows, axis=1)
         for k, plane in enumerate(scores):
             plane[(self._labels >= 0) & (self._labels != k)] = -np.inf
         return Potentials(scores, potentials.table, self._offsets, potentials.order, potentials.end)
 
-    def _evaluate(self, inner: Potentials, scratch: NDArray[np.float32], first: int, last: int) -> None:
-        posterior_chunk(inner, first, last, scratch, self.log_z)
+    def _evaluate(self, inner: Potentials, first: int, last: int) -> None:
+        log_partition_chunk(inner, first, last, self.log_z)
 
     def _posterior_chunk(self, inner: Potentials, chunk: int, first: int, last: int, with_pairs: bool) -> None:
         messages = posterior_chunk(inner, first, last, self.marginals, self.log_z)

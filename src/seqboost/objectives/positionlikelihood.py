@@ -251,7 +251,7 @@ class PositionLikelihood(ChainObjective):
         """Return P_t(c,k) of the positions a:b, label by label; with the positions it holds, and the first of them."""
         if messages is None:
             return self._gradient.reshape(-1), (len(self._labels), 0)
-        return pair_block(potentials, messages, a, b), (b - a, a)
+        return pair_block(potentials.lattice(), messages, a, b), (b - a, a)
 
     def _fill_factors(self, first: int, last: int) -> None:
         """Fill what the curvature of each position is multiplied by.

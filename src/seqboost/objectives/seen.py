@@ -1,12 +1,13 @@
 """The log-likelihood of chains of seen contexts, and its derivatives by scores and by arcs.
 
-Letters as in :mod:`seqboost.chain.histories` and ``likelihood``.  The table is the vector of all θ, then all β. θ(s,k)
-adds to the score of every position whose history ends with s and whose label is k (and has an arc there), β(s) to that
-of every position whose history ends with s and whose label has no arc there; so with n their number of times,
+Letters as in :mod:`seqboost.chain.backoff.automaton` and ``likelihood``.  The table is the vector of all θ, then all β.
+θ(s,k) adds to the score of every position whose history ends with s and whose label is k (and has an arc there), β(s)
+to that of every position whose history ends with s and whose label has no arc there; so with n their number of times,
 
     ∂L/∂θ(s,k) = Σ w (n_observed − E[n | X])          likewise β
 
-At one position one parameter of each of the m + 1 lengths of s counts at most, whence the curvature (``chain.reach``)
+At one position one parameter of each of the m + 1 lengths of s counts at most, whence the curvature
+(:mod:`seqboost.chain.backoff.contraction`)
 
     labels 2 γ_t p(1 − p)          parameters Σ_t 2 (m + 1) γ_t p_t(1 − p_t), p_t the probability that it counts at t
 
@@ -134,11 +135,9 @@ class SeenLikelihood(Likelihood):
         )  # fmt: skip
         self._score_paths(potentials, first, last)
 
-    def _evaluate(  # type: ignore[override]
-        self, potentials: SeenPotentials, scratch: NDArray[np.float32], first: int, last: int
-    ) -> None:
+    def _evaluate(self, potentials: SeenPotentials, first: int, last: int) -> None:  # type: ignore[override]
         """Fill log Z and the path scores of one chunk of sequences."""
-        seen_posterior_chunk(potentials, first, last, scratch, self._log_z)
+        seen_posterior_chunk(potentials, first, last, None, self._log_z)
         self._score_paths(potentials, first, last)
 
     def _score_paths(self, p: SeenPotentials, first: int, last: int) -> None:  # type: ignore[override]

@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from seqboost.chain import viterbi
-from seqboost.chain.beam import beam_sequence
-from seqboost.chain.paths import viterbi_chunk
+from seqboost.chain import Lattice, beam_sequence, make_beam, viterbi, viterbi_chunk
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.stored import Stored
 from seqboost.estimators.arguments import unchanged_on_failure
@@ -249,9 +247,7 @@ class _Learner:
         self._cells = np.empty(space.n_labels * longest, dtype=np.float32)
         self._path, self._score = np.empty(longest, dtype=np.int32), np.empty(1)
         self._choice = np.empty((longest, space.n_contexts if self._beam is None else 0), dtype=np.uint16)
-        places = (longest + 1, self._beam or 0)
-        self._kept, self._parent = np.empty(places, np.int64), np.empty(places, np.int64)
-        self._alpha, self._dense = np.empty(places), np.empty((2, space.n_contexts))
+        self._memory = make_beam(longest, self._beam or 0, space.n_contexts)
         self.voters: list[LinearChain] = []
         self.votes: list[int] = []
 
@@ -291,16 +287,12 @@ class _Learner:
         scores = self._cells[: n_labels * length].reshape(n_labels, length, 1)
         score_sequence(*seen, self._weights, self._total, scores)  # type: ignore[call-arg]
         path = self._path[:length]
+        lattice = Lattice(scores, self._table, self._end, np.array([0, length], dtype=np.int64), base)
         if self._beam is None:
-            ends = np.array([0, length], dtype=np.int64)
-            viterbi_chunk(scores, self._turned, self._end, ends, base, 0, 1, self._choice, path, self._score)
+            viterbi_chunk(lattice, self._turned, 0, 1, self._choice, path, self._score)
         else:
-            n_rows = length + 1
-            beam_sequence(
-                scores, self._table, self._end, base, 0, length, self._kept[:n_rows], self._alpha[:n_rows],
-                self._parent[:n_rows], self._dense, path, np.empty((0, 0, 0), np.float32), np.empty(0, np.int64),
-                np.empty((0, 0, 0)),
-            )  # fmt: skip
+            no_marginals, no_pairs = np.empty((0, 0, 0), np.float32), np.empty((0, 0, 0))
+            beam_sequence(lattice, 0, length, self._memory, path, no_marginals, np.empty(0, np.int64), no_pairs)
         return path
 
     def _finish_group(self) -> None:

@@ -98,21 +98,6 @@ def test_long_sequence():
 
 
 @both
-def test_beam(joint):
-    p = random_potentials(np.random.default_rng(5), 3, 2, joint=joint, lengths=(1, 8, 20))
-    exact = viterbi(p)
-    np.testing.assert_array_equal(viterbi(p, beam=9).labels, exact.labels)
-    previous = np.full(3, -np.inf)
-    for beam in (1, 8):
-        found = viterbi(p, beam=beam)
-        np.testing.assert_allclose(path_scores(p, found.labels), found.scores, rtol=1e-6)
-        assert np.all(found.scores <= exact.scores + 1e-9)
-        assert np.all(found.scores >= previous - 1e-9)
-        previous = found.scores
-    np.testing.assert_array_equal(viterbi(p, beam=8).labels, exact.labels)
-
-
-@both
 def test_threads(joint):
     p = random_potentials(np.random.default_rng(2), 3, 1, joint=joint, lengths=(700,) * 20)
     np.testing.assert_array_equal(viterbi(p, n_threads=1).labels, viterbi(p, n_threads=3).labels)

@@ -1,11 +1,11 @@
-"""Constraints as tables, potentials as checked arrays."""
+"""Constraints as tables of scores."""
 
 import numpy as np
 import pytest
 
-from seqboost.chain import Potentials, end_scores, transition_table
+from seqboost.chain import end_scores, transition_table
 from seqboost.core.contexts import ContextSpace
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.exceptions import ParameterError
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -39,23 +39,3 @@ def test_constraints_have_a_shape():
         transition_table(ContextSpace(2, 1), allowed=np.ones((2, 3), bool))
     with pytest.raises(ParameterError, match="start must be a boolean array"):
         transition_table(ContextSpace(2, 1), start=np.zeros(2))
-
-
-def test_potentials_are_checked():
-    scores = np.zeros((2, 5, 2), np.float32)
-    table = np.zeros((3, 2))
-    offsets = np.array([0, 2, 5])
-    assert Potentials(scores, table, offsets, 1).joint
-    assert not Potentials(scores[:, :, :1].copy(), table, offsets, 1).joint
-    with pytest.raises(ParameterError, match="C-contiguous float32"):
-        Potentials(scores.astype(np.float64), table, offsets, 1)
-    with pytest.raises(ParameterError, match=r"4 context slots \(joint\) or 1 \(factored\)"):
-        Potentials(scores, np.zeros((7, 2)), offsets, 2)
-    with pytest.raises(ParameterError, match=r"float64 array of shape \(3, 2\)"):
-        Potentials(scores, np.zeros((2, 2)), offsets, 1)
-    with pytest.raises(ParameterError, match=r"end must have shape \(2,\)"):
-        Potentials(scores, table, offsets, 1, np.zeros(3))
-    with pytest.raises(InputError, match="sequence 1 is empty"):
-        Potentials(scores, table, np.array([0, 2, 2, 5]), 1)
-    with pytest.raises(InputError, match="they span 0:4"):
-        Potentials(scores, table, np.array([0, 2, 4]), 1)

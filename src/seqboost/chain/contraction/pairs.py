@@ -1,4 +1,4 @@
-"""How much of a label's fate its neighbours decide: contraction coefficients of the posterior chain.
+"""Contraction coefficients of the posterior chain, from pair marginals.
 
 tau is the largest total variation between two rows of a kernel; forwards of P(y_t | c_t, X), backwards of
 P(y_{t-m} | c_{t+1}, X), the label that leaves the context between t and t+1.  Rows are the contexts that are possible;
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from seqboost.core.jit import jit
 
-__all__ = ["IMPOSSIBLE", "block_buffers", "contraction", "pair_marginals", "position_blocks"]
+__all__ = ["IMPOSSIBLE", "block_buffers", "clear_starts", "contraction", "position_blocks"]
 
 IMPOSSIBLE = 1e-30
-"""Contexts with less posterior probability are no rows: nothing measurable hangs on them."""
+"""Contexts with less posterior probability are left out; their effect is negligible."""
 
 BLOCK_CELLS = 32768
 """Cells (position, context, label) worked on together, so that they stay in a near cache."""
@@ -29,7 +29,7 @@ U = np.uint64
 
 
 def position_blocks(begin: int, stop: int, n_cells: int) -> list[tuple[int, int]]:
-    """Cut positions of so many cells each into blocks."""
+    """Cut positions of ``n_cells`` cells each into blocks."""
     size = min(max(BLOCK_CELLS // n_cells, 64), 1024)
     return [(a, min(a + size, stop)) for a in range(begin, stop, size)]
 
@@ -72,6 +72,20 @@ def contraction(
     centre = buffers[1][3 * n :]
     for rows, tau in ((cond[0], tau_forward), (cond[1], tau_backward)):
         distances(rows, n_labels, n_contexts, work[0], work[1], work[2], centre, tau)
+
+
+def clear_starts(
+    offsets: NDArray[np.int64],
+    order: int,
+    first: int,
+    last: int,
+    taus: tuple[NDArray[np.float32], NDArray[np.float32]],
+) -> None:
+    """Set the coefficients of the sequences ``first:last`` to 0 where no earlier label exists."""
+    taus[0][offsets[first:last]] = 0.0
+    for j in range(order):
+        starts = offsets[first:last] + j
+        taus[1][starts[starts < offsets[first + 1 : last + 1]]] = 0.0
 
 
 @jit
@@ -205,36 +219,3 @@ def bounded_distances(
         bound, rest = np.float32(0.5) * (largest[i] + second[i]), np.float32(1.0) - shared[i]
         rest = rest if rest > np.float32(0.0) else np.float32(0.0)
         tau[i] = bound if bound < rest else rest
-
-
-@jit
-def pair_marginals(
-    table: NDArray[np.float64],  # IN (E, K)
-    weights: NDArray[np.float64],  # IN (E, K) exp(table - max), or (0, K)
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    base: NDArray[np.int64],  # IN (m + 1,)
-    runs: tuple[int, int, int],  # positions begin:stop, first sequence of the chunk
-    in_logs: NDArray[np.bool_],  # IN (chunk sequences,)
-    before: NDArray[np.float64],  # IN (chunk positions * C,) h_t
-    after: NDArray[np.float64],  # IN (chunk positions * C,) w_t
-    pairs: NDArray[np.float32],  # OUT (K * n * C,) P(c_t=c, y_t=k | X)
-) -> None:
-    """Fill the pair marginals of the positions begin:stop of a factored model."""
-    begin, stop, s = runs
-    n_labels, order, origin = table.shape[1], base.size - 1, offsets[s]
-    n_contexts = table.shape[0] - base[order]
-    n_shared, first = n_contexts // n_labels, s
-    for t in range(begin, stop):
-        while t >= offsets[s + 1]:
-            s += 1
-        row, use_logs = U((t - origin) * n_contexts), in_logs[s - first]
-        first_context = base[min(t - offsets[s], order)]
-        for c in range(n_contexts):
-            h, at = before[row + U(c)], row + U(n_labels * (c % n_shared))
-            for k in range(n_labels):
-                prob = 0.0
-                if use_logs and h > -np.inf:
-                    prob = np.exp(h + table[U(first_context + c), U(k)] + after[at + U(k)])
-                elif not use_logs and h > 0.0:
-                    prob = h * weights[U(first_context + c), U(k)] * after[at + U(k)]
-                pairs[U((k * (stop - begin) + t - begin) * n_contexts + c)] = np.float32(prob)

@@ -1,4 +1,4 @@
-"""Contexts of variable length: the label histories that were seen, and what stands in for all others.
+"""States and arcs of the back-off chain: the contexts that were seen, and what stands in for all others.
 
 Legend
 ------
@@ -42,10 +42,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import ParameterError
-from seqboost.core.offsets import positions
+from seqboost.core.jit import inner, jit
+from seqboost.core.offsets import positions, starts_of
 from seqboost.core.stored import MAX_CELLS
 
-__all__ = ["Graph", "SeenContexts"]
+__all__ = ["Graph", "SeenContexts", "find_arc", "reachable"]
 
 
 class Graph(NamedTuple):
@@ -66,6 +67,27 @@ class Graph(NamedTuple):
     arc_parent: NDArray[np.int32]  # (A,) the arc (back(s), k); −1 at ε
     rest_start: NDArray[np.int64]  # (S + 1,)
     rest_arc: NDArray[np.int32]  # arcs of back(s) whose label does not follow s; none for states of one symbol
+
+
+@inner
+def reachable(level: NDArray[np.int64], start_level: NDArray[np.int64], t: int) -> tuple[int, int, int]:
+    """Return n, begin, end: the states below n and those from begin to end can be reached at position t."""
+    order = level.size - 2
+    n = level[min(t, order) + 1]
+    return (n, start_level[t + 1], start_level[t + 2]) if t < order else (n, start_level[-1], start_level[-1])
+
+
+@jit
+def find_arc(graph: Graph, s: int, k: int) -> int:
+    """Return the arc of label k at state s, -1 if there is none."""
+    low, high = graph.arc_start[s], graph.arc_start[s + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if graph.arc_label[middle] < k:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < graph.arc_start[s + 1] and graph.arc_label[low] == k else -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +337,7 @@ def _levels(
         rank[s] = order + 2 if is_start else rank[prefix[s]] + 1
     starts = np.flatnonzero(newest >= n_labels)
     if len(starts) != 1 or newest[starts[0]] != n_labels or prefix[starts[0]] != 0:
-        raise _unfit("there is not one start")
+        raise _unfit("expected exactly one start state")
     plain = rank[: starts[0]]
     if (np.diff(rank) < 0).any() or plain.max() > order or rank.max() > 2 * order + 1 or rank[starts[0]] < order + 2:
         raise _unfit("the histories do not stand in the order of their lengths, or are longer than the order")
@@ -354,7 +376,7 @@ def _rests(
             own = arc_parent[arc_start[s] : arc_start[s + 1]]
             rests.append(np.delete(of_back, own - arc_start[back]))
     sizes = np.array([len(rest) for rest in rests])
-    return np.append(0, np.cumsum(sizes)).astype(np.int64), np.concatenate(rests).astype(np.int32)
+    return starts_of(sizes), np.concatenate(rests).astype(np.int32)
 
 
 def _unfit(what: str) -> ParameterError:

@@ -1,7 +1,7 @@
-"""What both forward-backward passes of chains of seen contexts share: their memory, and the sums of expectations.
+"""Expected counts of the parameters of the back-off chain, summed over positions, and the memory of the passes.
 
-Legend as in :mod:`seqboost.chain.failures`. θ(s,k) counts whenever (s,k) is an arc of an end of the history, so its
-expectation is P(the longest arc of y_t is (s,k) | X) plus that of all arcs whose parent it is.
+Legend as in :mod:`seqboost.chain.backoff.scaled`. θ(s,k) counts whenever (s,k) is an arc of an end of the history, so
+its expectation is P(the longest arc of y_t is (s,k) | X) plus that of all arcs whose parent it is.
 """
 
 from __future__ import annotations
@@ -11,23 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain.histories import Graph
-from seqboost.chain.reach import arc_reach
+from seqboost.chain.backoff.automaton import Graph, reachable
+from seqboost.chain.backoff.contraction import arc_reach
 from seqboost.core.jit import inner
 
-__all__ = ["Sums", "Weights", "Work", "add_up", "flush_sums", "make_work", "reachable"]
+__all__ = ["Sums", "Work", "add_up", "flush_sums", "make_work"]
 
 U = np.uint64
-
-
-class Weights(NamedTuple):
-    """Exponentials of the scores of a chain, divided by their largest."""
-
-    arc: NDArray[np.float64]  # (A,) a(s,k)
-    state: NDArray[np.float64]  # (S,) f(s)
-    open: NDArray[np.float64]  # (K + 1, K) 1 where a label is allowed without an arc
-    turned: NDArray[np.float64]  # (K, K) the same transposed, without the row of ⊥
-    log_scale: float  # logarithm of what a was divided by
 
 
 class Work(NamedTuple):
@@ -63,14 +53,6 @@ def make_work(graph: Graph, n_labels: int, longest: int, *, sums: bool) -> Work:
         np.empty((4, n_states)), np.empty((2, n_arcs)), np.empty((2, n_labels)),
         np.zeros(n_summed), np.zeros(n_summed), np.empty(longest), np.empty((4, longest)),
     )  # fmt: skip
-
-
-@inner
-def reachable(level: NDArray[np.int64], start_level: NDArray[np.int64], t: int) -> tuple[int, int, int]:
-    """Return n, begin, end: the states below n and those from begin to end can be reached at position t."""
-    order = level.size - 2
-    n = level[min(t, order) + 1]
-    return (n, start_level[t + 1], start_level[t + 2]) if t < order else (n, start_level[-1], start_level[-1])
 
 
 @inner

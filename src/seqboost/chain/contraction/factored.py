@@ -1,8 +1,9 @@
-"""Contraction coefficients of factored models of order 1 with many labels: bounds that never lay out a pair marginal.
+"""Bounds of the contraction coefficients of factored models of order 1 with 9 to 32 labels, without pair marginals.
 
-Letters as in :mod:`seqboost.chain.factored`; g_t(c) = P(y_{t-1} = c | X), f_t(k) = P(y_t = k | X).  Pair marginals are
-h(c) a(c,k) w(k).  Rows of P(y_t | y_{t-1}) are their rows, rows of P(y_{t-1} | y_t) their columns; either way the bound
-is that of :mod:`seqboost.chain.mixing`, min(1 - shared, (d1 + d2) / 2), with distances from the marginal law.
+Letters as in :mod:`seqboost.chain.exact.factored`; g_t(c) = P(y_{t-1} = c | X), f_t(k) = P(y_t = k | X).  Pair
+marginals are h(c) a(c,k) w(k).  Rows of P(y_t | y_{t-1}) are their rows, rows of P(y_{t-1} | y_t) their columns; either
+way the bound is that of :mod:`seqboost.chain.contraction.pairs`, min(1 - shared, (d1 + d2) / 2), with distances from
+the marginal law.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain.mixing import IMPOSSIBLE
+from seqboost.chain.contraction.pairs import IMPOSSIBLE
 from seqboost.core.jit import inlined, jit
 
 __all__ = ["factored_bounds"]

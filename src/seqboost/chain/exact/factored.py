@@ -9,20 +9,124 @@ Legend as in :mod:`seqboost.chain.contexts`; c' = next(c, k), u_t(k) = exp(U_t(k
 
 Nothing of size N*C*K is ever stored: h and w (called ``before`` and ``after``) rebuild the pair marginals of any
 position.  Sequences that would underflow keep the logarithms of h and w instead.  Arrays are walked flat, as in
-:mod:`seqboost.chain.joint`.
+:mod:`seqboost.chain.exact.joint`.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain._numeric import SMALLEST
+from seqboost.chain._numeric import SMALLEST, add_exp
+from seqboost.chain.contraction.factored import factored_bounds
+from seqboost.chain.contraction.pairs import block_buffers, clear_starts, contraction, position_blocks
+from seqboost.chain.exact.joint import exponentiate
+from seqboost.chain.potentials import Lattice, lattice_part
+from seqboost.chain.tables import TableWeights
 from seqboost.core.jit import inlined, jit
+from seqboost.core.offsets import sequence_chunks
 
-__all__ = ["factored_backward", "factored_backward_log", "factored_forward", "factored_sums"]
+__all__ = ["PairMessages", "factored_contraction", "factored_log_partition", "factored_posterior", "pair_block"]
+
+RUN_POSITIONS = 4096
+"""Positions whose log Z alone is computed together."""
 
 U = np.uint64
+
+
+class PairMessages(NamedTuple):
+    """What is needed to rebuild P(c_t=c, y_t=k | X) of a chunk of a *factored* model without another pass.
+
+    ``before[t, c] * exp(table[e, k]) * after[t, next(c, k)]``, or the exponential of the sum where ``in_logs``.
+    """
+
+    first: int
+    last: int
+    before: NDArray[np.float64]  # (chunk positions * C,) b_t(c) after the backward pass, then h_t(c)
+    after: NDArray[np.float64]  # (chunk positions * C,) w_t(c')
+    in_logs: NDArray[np.bool_]  # (chunk sequences,)
+    table: TableWeights
+
+
+def factored_posterior(
+    lattice: Lattice,
+    table: TableWeights,
+    first: int,
+    last: int,
+    marginals: NDArray[np.float32],
+    log_z: NDArray[np.float64],
+) -> PairMessages:
+    """Fill marginals (K, N, 1) and log Z of the sequences ``first:last``."""
+    messages = _backward(lattice, table, first, last, marginals, log_z)
+    factored_forward(lattice, messages, log_z, marginals.reshape(-1))
+    return messages
+
+
+def factored_log_partition(
+    lattice: Lattice, table: TableWeights, first: int, last: int, log_z: NDArray[np.float64]
+) -> None:
+    """Fill log Z of the sequences ``first:last``, by the backward pass alone."""
+    for a, b in sequence_chunks(lattice.offsets[first : last + 1], RUN_POSITIONS):
+        run = lattice_part(lattice, first + a, first + b)
+        _backward(run, table, 0, b - a, np.empty_like(run.scores), log_z[first + a : first + b])
+
+
+def _backward(
+    lattice: Lattice,
+    table: TableWeights,
+    first: int,
+    last: int,
+    unary: NDArray[np.float32],
+    log_z: NDArray[np.float64],
+) -> PairMessages:
+    """Fill u, log Z and the messages with b for h; in log space where it would underflow."""
+    n_labels, n_contexts = table.turned.shape
+    n_cells = int(lattice.offsets[last] - lattice.offsets[first]) * n_contexts
+    in_logs = np.zeros(last - first, np.bool_)
+    messages = PairMessages(first, last, np.empty(n_cells), np.empty(n_cells), in_logs, table)
+    alone = lattice._replace(table=np.zeros((1, n_labels)), base=np.zeros(1, np.int64))
+    exponentiate(alone, first, last, unary, log_z)
+    factored_backward(lattice.offsets, lattice.base, messages, unary.reshape(-1), log_z)
+    for s in first + np.flatnonzero(in_logs):
+        log_z[s] = factored_backward_log(
+            lattice, lattice.offsets[s], lattice.offsets[s + 1], lattice.offsets[first],
+            messages.before.reshape(-1, n_contexts), messages.after.reshape(-1, n_contexts),
+        )  # fmt: skip
+    return messages
+
+
+def factored_contraction(
+    lattice: Lattice,
+    messages: PairMessages,
+    marginals: NDArray[np.float32],
+    taus: tuple[NDArray[np.float32], NDArray[np.float32]],
+) -> None:
+    """Fill the contraction coefficients of a chunk: by bounds of their own for many labels, unless in logs."""
+    offsets, first, last = lattice.offsets, messages.first, messages.last
+    n_labels, n_contexts = messages.table.turned.shape
+    runs = [(offsets[first], offsets[last])]
+    if lattice.base.size == 2 and n_labels > 8 and messages.table.weights.size:
+        factored_bounds(
+            messages.table.weights[1:].astype(np.float32).reshape(-1),
+            messages.table.turned.astype(np.float32).reshape(-1),
+            offsets, (first, last), messages.in_logs, messages.before, messages.after, marginals.reshape(-1), *taus,
+        )  # fmt: skip
+        runs = [(offsets[s], offsets[s + 1]) for s in first + np.flatnonzero(messages.in_logs)]
+    buffers = block_buffers(n_labels, n_contexts)
+    for begin, stop in runs:
+        for a, b in position_blocks(begin, stop, n_labels * n_contexts):
+            pairs = pair_block(lattice, messages, a, b)
+            contraction(pairs, (n_labels, b - a, n_contexts), 0, buffers, taus[0][a:b], taus[1][a:b])
+    clear_starts(offsets, lattice.base.size - 1, first, last, taus)
+
+
+def pair_block(lattice: Lattice, messages: PairMessages, begin: int, stop: int) -> NDArray[np.float32]:
+    """Return P(c_t=c, y_t=k | X) of the positions begin:stop of a chunk, flat (K * n * C,)."""
+    pairs = np.empty((stop - begin) * messages.table.turned.size, np.float32)
+    pair_marginals(lattice, messages, (begin, stop), pairs)
+    return pairs
 
 
 @inlined
@@ -76,20 +180,16 @@ def _backward_position(
 
 @jit
 def factored_backward(
-    weights: NDArray[np.float64],  # IN (E, K) exp(table - max), or (0, K) if its range is too wide for this
-    turned: NDArray[np.float64],  # IN (K * C,) weights of contexts whose lags all exist, label-major; or (0,)
-    table_max: float,
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     base: NDArray[np.int64],  # IN (m + 1,)
-    first: int,
-    last: int,
+    messages: PairMessages,  # OUT b, w, and where log space is needed
     unary: NDArray[np.float32],  # IN (K * N,) u_t(k)
-    before: NDArray[np.float64],  # OUT (chunk positions * C,) b_t(c)
-    after: NDArray[np.float64],  # OUT (chunk positions * C,) w_t(c')
-    in_logs: NDArray[np.bool_],  # OUT (last - first,) log space is needed
     log_z: NDArray[np.float64],  # INOUT (n_sequences,): sum of max_t in, or NaN; log Z out, meaningless where in logs
 ) -> None:
-    """Fill b, w and log Z of the sequences first:last."""
+    """Fill b, w and log Z of a chunk."""
+    first, last, in_logs = messages.first, messages.last, messages.in_logs
+    before, after = messages.before, messages.after
+    weights, turned, table_max = messages.table.weights, messages.table.turned.reshape(-1), messages.table.highest
     n_labels, order = weights.shape[1], base.size - 1
     n_positions, n_contexts = unary.size // n_labels, turned.size // n_labels
     n_shared = n_contexts // n_labels
@@ -121,11 +221,7 @@ def factored_backward(
 
 @jit
 def factored_backward_log(
-    scores: NDArray[np.float32],  # IN (K, N, 1)
-    table: NDArray[np.float64],  # IN (E, K)
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,) or (0,)
-    base: NDArray[np.int64],  # IN (m + 1,)
+    lattice: Lattice,
     begin: int,
     stop: int,
     origin: int,
@@ -133,6 +229,7 @@ def factored_backward_log(
     after: NDArray[np.float64],  # OUT (chunk positions, C) log w_t
 ) -> float:
     """Do the backward pass of one sequence in log space; return log Z."""
+    scores, end, labels, base = lattice.scores, lattice.end, lattice.labels, lattice.base
     n_labels = scores.shape[0]
     n_contexts = before.shape[1]
     n_shared = n_contexts // n_labels
@@ -149,12 +246,8 @@ def factored_backward_log(
             highest, total = -np.inf, 0.0  # log of the sum so far = highest + log(total)
             if context_type == base.size - 1 or c < base[context_type + 1] - base[context_type]:
                 for k in range(n_labels):
-                    score = table[base[context_type] + c, k] + after[row, k + n_labels * (c % n_shared)]
-                    if score > highest:
-                        total = total * np.exp(highest - score) + 1.0
-                        highest = score
-                    elif score > -np.inf:
-                        total += np.exp(score - highest)
+                    score = lattice.table[base[context_type] + c, k] + after[row, k + n_labels * (c % n_shared)]
+                    highest, total = add_exp(highest, total, score)
             before[row, c] = highest + np.log(total) if highest > -np.inf else -np.inf
     return before[begin - origin, 0]
 
@@ -189,24 +282,20 @@ def _forward_position(
 
 @jit
 def factored_forward(
-    table: NDArray[np.float64],  # IN (E, K)
-    weights: NDArray[np.float64],  # IN (E * K,) or (0,)
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    base: NDArray[np.int64],  # IN (m + 1,)
-    first: int,
-    last: int,
+    lattice: Lattice,
+    messages: PairMessages,  # INOUT: b_t in, h_t out
     log_z: NDArray[np.float64],  # IN (n_sequences,)
-    in_logs: NDArray[np.bool_],  # IN (last - first,)
-    before: NDArray[np.float64],  # INOUT (chunk positions * C,): b_t in, h_t out
-    after: NDArray[np.float64],  # IN (chunk positions * C,): w_t
-    now: NDArray[np.float64],  # SCRATCH (C,)
-    following: NDArray[np.float64],  # SCRATCH (C,)
     marginals: NDArray[np.float32],  # OUT (K * N,)
 ) -> None:
-    """Fill node marginals of the sequences first:last."""
+    """Fill node marginals of a chunk."""
+    table, offsets, base = lattice.table, lattice.offsets, lattice.base
+    first, last, in_logs = messages.first, messages.last, messages.in_logs
+    before, after = messages.before, messages.after
+    weights = messages.table.weights.reshape(-1)
     n_labels, order = table.shape[1], base.size - 1
     n_contexts = table.shape[0] - base[order]
     n_positions, n_shared = marginals.size // n_labels, n_contexts // n_labels
+    now, following = np.empty(n_contexts), np.empty(n_contexts)
     for s in range(first, last):
         use_logs = in_logs[s - first]
         for c in range(n_contexts):
@@ -250,51 +339,30 @@ def factored_forward(
 
 
 @jit
-def factored_sums(
-    table: NDArray[np.float64],  # IN (E, K)
-    weights: NDArray[np.float64],  # IN (E * K,) or (0,)
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
-    base: NDArray[np.int64],  # IN (m + 1,)
-    first: int,
-    last: int,
-    in_logs: NDArray[np.bool_],  # IN (last - first,)
-    before: NDArray[np.float64],  # IN (chunk positions * C,) h_t
-    after: NDArray[np.float64],  # IN (chunk positions * C,) w_t
-    mean_weight: NDArray[np.float64],  # IN (N,)
-    variance_weight: NDArray[np.float64],  # IN (N,)
-    mean: NDArray[np.float64],  # INOUT (E * K,) += sum_t mean_weight p
-    variance: NDArray[np.float64],  # INOUT (E * K,) += sum_t variance_weight p (1 - p)
+def pair_marginals(
+    lattice: Lattice,
+    messages: PairMessages,
+    positions: tuple[int, int],  # begin, stop
+    pairs: NDArray[np.float32],  # OUT (K * n * C,) P(c_t=c, y_t=k | X)
 ) -> None:
-    """Add up pair marginals of the sequences first:last over positions.
-
-    Positions of full contexts are taken two at a time, so that each sum is read and written half as often.
-    """
-    n_labels, order = table.shape[1], base.size - 1
+    """Fill the pair marginals of the positions begin:stop."""
+    table, offsets, base, weights = lattice.table, lattice.offsets, lattice.base, messages.table.weights
+    before, after, in_logs = messages.before, messages.after, messages.in_logs
+    begin, stop, s = positions[0], positions[1], messages.first
+    n_labels, order, origin = table.shape[1], base.size - 1, offsets[s]
     n_contexts = table.shape[0] - base[order]
-    n_shared = n_contexts // n_labels
-    for s in range(first, last):
-        t, stop = offsets[s], offsets[s + 1]
-        while t < stop:
-            context_type = min(t - offsets[s], order)
-            n_existing = n_contexts if context_type == order else base[context_type + 1] - base[context_type]
-            pairwise = context_type == order and t + 1 < stop and not in_logs[s - first]
-            row = U((t - offsets[first]) * n_contexts)
-            other = row + U(n_contexts) if pairwise else row
-            m0, v0 = mean_weight[t], variance_weight[t]
-            m1, v1 = (mean_weight[t + 1], variance_weight[t + 1]) if pairwise else (0.0, 0.0)
-            for c in range(n_existing):
-                to, cell = U(n_labels * (c % n_shared)), U((base[context_type] + c) * n_labels)
-                w0, w1 = row + to, other + to
-                h0, h1 = before[row + U(c)], before[other + U(c)]
-                if in_logs[s - first]:
-                    for k in range(n_labels if h0 > -np.inf else 0):
-                        p0 = np.exp(h0 + table[U(base[context_type] + c), U(k)] + after[w0 + U(k)])
-                        mean[cell + U(k)] += m0 * p0
-                        variance[cell + U(k)] += v0 * (p0 * (1.0 - p0))
-                else:
-                    for k in range(n_labels):
-                        a = weights[cell + U(k)]
-                        p0, p1 = h0 * a * after[w0 + U(k)], h1 * a * after[w1 + U(k)]
-                        mean[cell + U(k)] += m0 * p0 + m1 * p1
-                        variance[cell + U(k)] += v0 * (p0 * (1.0 - p0)) + v1 * (p1 * (1.0 - p1))
-            t += 2 if pairwise else 1
+    n_shared, first = n_contexts // n_labels, s
+    for t in range(begin, stop):
+        while t >= offsets[s + 1]:
+            s += 1
+        row, use_logs = U((t - origin) * n_contexts), in_logs[s - first]
+        first_context = base[min(t - offsets[s], order)]
+        for c in range(n_contexts):
+            h, at = before[row + U(c)], row + U(n_labels * (c % n_shared))
+            for k in range(n_labels):
+                prob = 0.0
+                if use_logs and h > -np.inf:
+                    prob = np.exp(h + table[U(first_context + c), U(k)] + after[at + U(k)])
+                elif not use_logs and h > 0.0:
+                    prob = h * weights[U(first_context + c), U(k)] * after[at + U(k)]
+                pairs[U((k * (stop - begin) + t - begin) * n_contexts + c)] = np.float32(prob)

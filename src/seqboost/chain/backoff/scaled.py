@@ -1,6 +1,6 @@
-"""Forward-backward of chains of seen contexts: sums over all labels of all states from the arcs alone.
+"""Forward-backward of the back-off chain with scaled probabilities: sums over all labels of all states from the arcs.
 
-Legend as in :mod:`seqboost.chain.histories`; u_t(k) = exp(U_t(k) - max_t), a(s,k) = exp T(s,k) at an arc,
+Legend as in :mod:`seqboost.chain.backoff.automaton`; u_t(k) = exp(U_t(k) - max_t), a(s,k) = exp T(s,k) at an arc,
 f(s) = exp β(s), to(s,k) the next state, b_{t+1} = 1 after the last position.
 
     v(s,k) = a(s,k) u_t(k) b_{t+1}(to(s,k))                                               at arcs
@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain._numeric import SMALLEST
-from seqboost.chain.failurereach import NEGLIGIBLE, contraction
-from seqboost.chain.failuresums import Sums, Weights, Work, add_up, flush_sums, reachable
-from seqboost.chain.histories import Graph
-from seqboost.chain.reach import label_reach
+from seqboost.chain.backoff.automaton import Graph, reachable
+from seqboost.chain.backoff.contraction import NEGLIGIBLE, contraction, write_reach
+from seqboost.chain.backoff.expectations import Sums, Work, add_up, flush_sums
+from seqboost.chain.backoff.potentials import BackoffLattice, Weights
 from seqboost.core.jit import inner, jit
 
-__all__ = ["seen_posterior"]
+__all__ = ["scaled_posterior"]
 
 SPREAD = 100.0
 """Largest spread of finite scores at a position for which products of probabilities hold, if some labels are forced."""
@@ -41,15 +41,14 @@ U = np.uint64
 
 @inner
 def exponentiate(
-    scores: NDArray[np.float32],  # IN (K, N, 1)
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,) or (0,); -1 = any
+    lattice: BackoffLattice,
     begin: int,
     stop: int,
     limit: float,
     unary: NDArray[np.float64],  # OUT (>= stop - begin, K)
 ) -> float:
     """Fill u_t of one sequence; return Σ max_t, -inf if nothing is possible, NaN if scores spread beyond ``limit``."""
+    scores, end, labels = lattice.scores, lattice.end, lattice.labels
     n_labels, log_total = scores.shape[0], 0.0
     for t in range(begin, stop):
         highest, lowest = -np.inf, np.inf
@@ -369,33 +368,32 @@ def forward(
 
 
 @jit
-def seen_posterior(
-    graph: Graph,
+def scaled_posterior(
+    lattice: BackoffLattice,
     weights: Weights,
     constrained: bool,
-    scores: NDArray[np.float32],  # IN (K, N, 1)
-    end: NDArray[np.float64],  # IN (K,)
-    labels: NDArray[np.int32],  # IN (N,) or (0,); -1 = any
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     runs: tuple[int, int],  # first, last sequence
     work: Work,
-    marginals: NDArray[np.float32],  # OUT (K, N, 1)
+    marginals: NDArray[np.float32],  # OUT (K, N, 1); or (0, 0, 0): log Z alone, by the backward pass alone
     log_z: NDArray[np.float64],  # OUT (n_sequences,) NaN: do it in log space
     reach: NDArray[np.float32],  # OUT (2, N) R_t and L_t, or (2, 0)
     sums: Sums,
 ) -> None:
-    """Forward-backward of the sequences first:last."""
+    """Do forward-backward of the sequences first:last."""
+    graph, offsets = lattice.graph, lattice.offsets
     order = graph.level.size - 2
-    limit = SPREAD if constrained else np.inf  # without constraint nothing hangs on a label that is out of the question
+    limit = SPREAD if constrained else np.inf  # without constraint a label of probability 0 changes nothing
     for s in range(runs[0], runs[1]):
         begin, n_positions = offsets[s], offsets[s + 1] - offsets[s]
         summing = sums.mean.size > 0 and sums.weights[s] > 0.0
-        log_total = exponentiate(scores, end, labels, begin, offsets[s + 1], limit, work.unary)
+        log_total = exponentiate(lattice, begin, offsets[s + 1], limit, work.unary)
         if log_total > -np.inf:
             log_total += backward(graph, weights, n_positions, constrained, work)
         log_z[s] = log_total
+        if marginals.size == 0:
+            continue
         if not log_total > -np.inf:
-            for k in range(scores.shape[0]):
+            for k in range(marginals.shape[0]):
                 for t in range(begin, begin + n_positions):
                     marginals[k, t, 0] = 0.0
             for i in range(begin, begin + n_positions if reach.size > 0 else begin):
@@ -403,8 +401,6 @@ def seen_posterior(
             continue
         forward(graph, weights, begin, n_positions, (reach.size > 0, summing), work, marginals)
         if reach.size > 0:
-            label_reach(work.tau, n_positions, order, work.reach)
-            for t in range(n_positions):
-                reach[0, begin + t], reach[1, begin + t] = work.reach[0, t], work.reach[1, t]
+            write_reach(work.tau, (begin, begin + n_positions), order, work.reach, reach)
         if summing:
             flush_sums(s, order, n_positions, sums, work)

@@ -1,4 +1,4 @@
-"""Kinds of random potentials for the tests of forward-backward, and a run of it that shows what is not written."""
+"""Kinds of random potentials for the tests of chains, and a run of forward-backward into poisoned buffers."""
 
 from __future__ import annotations
 
@@ -26,3 +26,17 @@ def run(p, labels=None):
         for a, b in [(0, half), (half, p.n_sequences)]
     ]
     return log_z, marginals, taus, messages
+
+
+SEEN_SHAPES = [(1, 1), (1, 3), (2, 1), (2, 2), (2, 4), (3, 1), (3, 2), (3, 3), (3, 4), (4, 2)]
+SEEN_CASES = {
+    "plain": {},
+    "nothing seen": {"n_training": 1},
+    "much seen": {"n_training": 60},
+    "huge": {"scale": 1e4},
+    "wide": {"table_scale": 60.0},
+    "forbidden": {"forbidden": 0.5},
+    "closed": {"closed": True},
+    "huge_forbidden": {"scale": 1e4, "forbidden": 0.5, "closed": True},
+    "spread_forbidden": {"scale": 40.0, "forbidden": 0.7},
+}

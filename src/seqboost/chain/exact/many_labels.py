@@ -1,7 +1,7 @@
-"""Forward-backward of factored models of order 1 with many labels: a run of sequences at a time, by matrix products.
+"""Forward-backward of factored models of order 1 with more than 32 labels, by matrix products over many sequences.
 
-Letters as in :mod:`seqboost.chain.factored`; n rows of one position each, one after another, P >= K numbers in a row
-(K, and zeros up to a multiple of 8).  All sequences of a run that are still going take a step together:
+Letters as in :mod:`seqboost.chain.exact.factored`; n rows of one position each, one after another, P >= K numbers in a
+row (K, and zeros up to a multiple of 8).  All sequences of a run that are still going take a step together:
 
     b_t(c)   = sum_k a(c,k) w_t(k)            rows of w times the turned table        w_t(k) = u_t(k) b_{t+1}(k)
     f_t(k)   = w_t(k) sum_c h_t(c) a(c,k)     rows of h times the table               h_t(c) = f_{t-1}(c) / b_t(c)
@@ -12,21 +12,34 @@ threads.  There is one exponential for each position and label, none for pairs.
 
 Single precision is enough, for nothing is ever subtracted: what is lost below 1e-38 of the largest is at most 1e-15 of
 any b_t(c) >= ``SMALLEST_ROW`` of the largest, where that is >= ``SMALLEST_SCALE``.  A sequence with a smaller one is
-*lost* here, and done again by the way of few labels.
+*lost* here, and done again by :mod:`seqboost.chain.exact.factored`.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain._numeric import exp32
+from seqboost.chain.contraction.many_labels import PaddedRows, row_bounds
+from seqboost.chain.exact.factored import (
+    PairMessages,
+    factored_contraction,
+    factored_log_partition,
+    factored_posterior,
+)
+from seqboost.chain.potentials import Lattice, Potentials
+from seqboost.chain.tables import SMALLEST_ROW, PaddedTable
 from seqboost.core.jit import inlined, jit, reassociating
+from seqboost.core.offsets import sequence_chunks
 
-__all__ = ["backward_rows", "forward_rows", "padded", "rows_to_cells", "unary_rows"]
+__all__ = ["RowMessages", "many_labels_log_partition", "many_labels_posterior"]
 
-SMALLEST_ROW = 1e-20
-"""Sequences in which some b_t(c) is smaller than this, relative to the largest of its position, are lost."""
+RUN_CELLS = 65536
+RUN_SEQUENCES = 16
+"""Least number of cells (position, label) of a run, which stay in a near cache, and of its sequences."""
 
 SMALLEST_SCALE = 1e-15
 """Nor may the largest b_t(c) of a position be smaller: h_t(c) w_t(k), at most one over both, must be a float."""
@@ -35,25 +48,116 @@ BLOCK = 32
 """Positions that are turned from label-major to rows, or back, together."""
 
 U = np.uint64
-LANES = 8
 
 
-def padded(n_labels: int) -> int:
-    """Return P: K rounded up to whole vectors."""
-    return -(-n_labels // LANES) * LANES
+@dataclass(frozen=True, eq=False)
+class RowMessages:
+    """What is needed to rebuild P(y_{t-1}=c, y_t=k | X) of a chunk: ``before[t, c] * a(c, k) * after[t, k]``.
+
+    Sequences that are lost in single precision have messages of their own.
+    """
+
+    first: int
+    last: int
+    table: PaddedTable
+    rows: PaddedRows
+    lost: NDArray[np.bool_]  # (chunk sequences,)
+    others: list[PairMessages]
+
+
+def many_labels_posterior(
+    p: Potentials,
+    lattice: Lattice,
+    first: int,
+    last: int,
+    marginals: NDArray[np.float32],
+    log_z: NDArray[np.float64],
+    taus: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+) -> RowMessages:
+    """Fill marginals (K, N, 1), log Z and, if wanted, both contraction coefficients of the sequences ``first:last``."""
+    table, offsets = p.padded_table, p.offsets
+    rows, lost = _empty_rows(table, offsets, first, last)
+    for a, b in _runs(table, offsets, first, last):
+        by_length = _backward(lattice, table, a, b, rows, log_z, lost)
+        forward_rows(table, offsets, by_length, rows)
+        rows_to_cells(table, rows, (offsets[a], offsets[b]), marginals.reshape(-1))
+        if taus is not None:
+            taus[0][offsets[a:b]] = taus[1][offsets[a:b]] = 0.0
+            row_bounds(table, p.minima_table, rows, _later(offsets[a : b + 1]), *taus)
+    log_z[first:last] += table.highest * np.diff(offsets[first : last + 1])
+    messages = RowMessages(first, last, table, rows, lost[first:last], [])
+    for s in (first + np.flatnonzero(messages.lost)).tolist():
+        other = factored_posterior(lattice, p.table_weights, s, s + 1, marginals, log_z)
+        if taus is not None:
+            factored_contraction(lattice, other, marginals, taus)
+        messages.others.append(other)
+    return messages
+
+
+def many_labels_log_partition(
+    p: Potentials, lattice: Lattice, first: int, last: int, log_z: NDArray[np.float64]
+) -> None:
+    """Fill log Z of the sequences ``first:last``, by the backward pass alone."""
+    table, offsets = p.padded_table, p.offsets
+    for a, b in _runs(table, offsets, first, last):
+        rows, lost = _empty_rows(table, offsets, a, b, with_nodes=False)
+        _backward(lattice, table, a, b, rows, log_z, lost)
+        log_z[a:b] += table.highest * np.diff(offsets[a : b + 1])
+        for s in (a + np.flatnonzero(lost[a:b])).tolist():
+            factored_log_partition(lattice, p.table_weights, s, s + 1, log_z)
+
+
+def _empty_rows(
+    table: PaddedTable, offsets: NDArray[np.int64], first: int, last: int, *, with_nodes: bool = True
+) -> tuple[PaddedRows, NDArray[np.bool_]]:
+    """Make the rows of the sequences ``first:last``, and a mark for every sequence of the chains."""
+    n_cells = int(offsets[last] - offsets[first]) * table.width
+    before, after = np.empty(n_cells, np.float32), np.empty(n_cells, np.float32)
+    node = np.empty(n_cells if with_nodes else 0, np.float32)
+    return PaddedRows(int(offsets[first]), before, after, node), np.zeros(len(offsets) - 1, np.bool_)
+
+
+def _backward(
+    lattice: Lattice,
+    table: PaddedTable,
+    first: int,
+    last: int,
+    rows: PaddedRows,
+    log_z: NDArray[np.float64],
+    lost: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Do the backward pass of a run; return its sequences by falling length."""
+    by_length = first + np.argsort(-np.diff(lattice.offsets[first : last + 1]), kind="stable")
+    unary_rows(lattice, bool(lattice.end.any()), (first, last), table.width, rows, log_z)
+    backward_rows(table, lattice.offsets, by_length, rows, log_z, lost)
+    return by_length
+
+
+def _runs(table: PaddedTable, offsets: NDArray[np.int64], first: int, last: int) -> list[tuple[int, int]]:
+    """Cut the sequences ``first:last`` into runs of enough cells and sequences."""
+    runs: list[tuple[int, int]] = []
+    for a, b in sequence_chunks(offsets[first : last + 1], max(1, RUN_CELLS // table.width)):
+        if runs and runs[-1][1] - runs[-1][0] < RUN_SEQUENCES:
+            runs[-1] = runs[-1][0], first + b
+        else:
+            runs.append((first + a, first + b))
+    return runs
+
+
+def _later(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions that are not the first of a sequence."""
+    later = np.ones(offsets[-1] - offsets[0], np.bool_)
+    later[offsets[:-1] - offsets[0]] = False
+    return offsets[0] + np.flatnonzero(later)
 
 
 @jit
 def unary_rows(
-    scores: NDArray[np.float32],  # IN (K * N,)
-    end: NDArray[np.float64],  # IN (K,), or (0,) if any label may close a sequence
-    labels: NDArray[np.int32],  # IN (N,), -1 = unobserved; or (0,) if nothing is observed
-    offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
+    lattice: Lattice,
+    has_end: bool,  # whether some label may not close a sequence
     sequences: tuple[int, int],  # IN first, last
-    sizes: tuple[int, int, int],  # IN K, P, first position that has a row
-    tile: NDArray[np.float32],  # SCRATCH (K * BLOCK,)
-    tops: NDArray[np.float32],  # SCRATCH (2 * BLOCK,)
-    rows: NDArray[np.float32],  # OUT (n * P,) u_t(k)
+    width: int,  # P
+    messages: PaddedRows,  # OUT u_t(k)
     log_z: NDArray[np.float64],  # OUT (n_sequences,) sum of the subtracted maxima; -inf if a position has no label
 ) -> None:
     """Fill exp(U_t(k) - max_k) of the sequences first:last.
@@ -61,7 +165,9 @@ def unary_rows(
     Running maxima go to and fro between two buffers: in place they would be conditional stores, which are not
     vectorised.
     """
-    n_labels, width, origin = sizes
+    scores, end, labels, offsets = lattice.scores.reshape(-1), lattice.end, lattice.labels, lattice.offsets
+    n_labels, origin, rows = end.size, messages.origin, messages.after
+    tile, tops = np.zeros(n_labels * BLOCK, np.float32), np.empty(2 * BLOCK, np.float32)
     n_positions = scores.size // n_labels
     s, stop = sequences[0], offsets[sequences[1]]
     log_z[s] = 0.0
@@ -76,7 +182,7 @@ def unary_rows(
                 if k != labels[first + i]:
                     tile[U(k * BLOCK + i)] = -np.inf
         at_end = s
-        for i in range(n if end.size > 0 else 0):
+        for i in range(n if has_end else 0):
             while offsets[at_end + 1] <= first + i:
                 at_end += 1
             for k in range(n_labels if offsets[at_end + 1] == first + i + 1 else 0):
@@ -145,20 +251,17 @@ def _products(
 
 @reassociating
 def backward_rows(
-    turned: NDArray[np.float32],  # IN (P * P,) a(c, k) at k * P + c
-    start: NDArray[np.float32],  # IN (P,) a(start, k)
-    least: NDArray[np.float32],  # IN (P,) smallest b_t(c) that is not lost: 0 where nothing may follow c
+    table: PaddedTable,
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     longest_first: NDArray[np.int64],  # IN (run,) sequences of the run, by falling length
-    origin: int,  # first position that has a row
-    places: NDArray[np.int64],  # SCRATCH (run,)
-    before: NDArray[np.float32],  # OUT (n * P,) b_t(c), divided by its maximum; not of first positions
-    after: NDArray[np.float32],  # INOUT (n * P,) u_t(k) in; w_t(k) out, divided by the maximum of b_t
+    rows: PaddedRows,  # INOUT: u_t(k) in; b_t(c) (not of first positions) and w_t(k), over max b_t, out
     log_z: NDArray[np.float64],  # INOUT (n_sequences,) log b is added
     lost: NDArray[np.bool_],  # OUT (n_sequences,)
 ) -> None:
     """Do the backward pass of a run of sequences, all ends in one step, then all positions before them."""
-    width, n_going = start.size, longest_first.size
+    turned, start, least, origin = table.products[1], table.start, table.least, rows.origin
+    before, after = rows.before, rows.after
+    width, n_going, places = start.size, longest_first.size, np.empty(longest_first.size, np.int64)
     for i in range(n_going):
         lost[longest_first[i]] = not (log_z[longest_first[i]] > -np.inf)
     step = 0
@@ -198,18 +301,15 @@ def backward_rows(
 
 @reassociating
 def forward_rows(
-    weights: NDArray[np.float32],  # IN (P * P,) a(c, k) at c * P + k
-    start: NDArray[np.float32],  # IN (P,) a(start, k)
+    table: PaddedTable,
     offsets: NDArray[np.int64],  # IN (n_sequences + 1,)
     longest_first: NDArray[np.int64],  # IN (run,) sequences of the run, by falling length
-    origin: int,  # first position that has a row
-    places: NDArray[np.int64],  # SCRATCH (run,)
-    before: NDArray[np.float32],  # INOUT (n * P,) b_t(c) in, h_t(c) out; not of first positions
-    after: NDArray[np.float32],  # IN (n * P,) w_t(k)
-    node: NDArray[np.float32],  # OUT (n * P,) f_t(k)
+    rows: PaddedRows,  # INOUT: b_t(c) and w_t(k) in; h_t(c) for b_t(c) (not of first positions) and f_t(k) out
 ) -> None:
     """Do the forward pass of a run of sequences, all first positions in one step, then all that follow them."""
-    width, n_going, step = start.size, longest_first.size, 0
+    weights, start, origin = table.products[0], table.start, rows.origin
+    before, after, node = rows.before, rows.after, rows.node
+    width, n_going, step, places = start.size, longest_first.size, 0, np.empty(longest_first.size, np.int64)
     while n_going > 0:
         for i in range(n_going):
             places[i] = offsets[longest_first[i]] + step - origin
@@ -236,13 +336,13 @@ def forward_rows(
 
 @jit
 def rows_to_cells(
-    rows: NDArray[np.float32],  # IN (n * P,)
+    table: PaddedTable,
+    messages: PaddedRows,  # IN f_t(k)
     positions: tuple[int, int],  # IN first, last
-    sizes: tuple[int, int, int],  # IN K, P, first position that has a row
     cells: NDArray[np.float32],  # OUT (K * N,)
 ) -> None:
-    """Write rows of positions to a label-major array."""
-    n_labels, width, origin = sizes
+    """Write f of positions to a label-major array."""
+    n_labels, width, origin, rows = table.n_labels, table.width, messages.origin, messages.node
     n_positions = cells.size // n_labels
     for first in range(positions[0], positions[1], BLOCK):
         n = min(BLOCK, positions[1] - first)

@@ -1,22 +1,22 @@
-"""The way of many labels: the same answers as enumeration and as the way of few labels, and what it gives up."""
+"""Many labels: the same answers as enumeration and as the method for few labels, and the bounds of what differs."""
 
 import numpy as np
 import pytest
-from chain_cases import CASES, run
 
-from seqboost.chain import Potentials, forward_backward, pair_sums_chunk, posterior, posterior_chunk
-from seqboost.chain import rows as rows_room
+from seqboost.chain import Potentials, log_partition, pair_sums_chunk, posterior, posterior_chunk
+from seqboost.chain.exact import forward_backward, many_labels
+from seqboost.chain.exact.many_labels import RowMessages
+from seqboost.chain.exact.pair_sums import SQUARED
 from seqboost.chain.reference import pair_marginals_brute, random_potentials, tau_brute
-from seqboost.chain.rowpairs import SQUARED
-from seqboost.chain.rows import RowMessages
+from tests.support.chains import CASES, run
 
 
 @pytest.fixture
 def every_size(monkeypatch):
-    """Let models of any number of labels go this way, in runs of a few sequences."""
+    """Use this method for any number of labels, in runs of a few sequences."""
     monkeypatch.setattr(forward_backward, "MANY_LABELS", 0)
-    monkeypatch.setattr(rows_room, "RUN_CELLS", 1)
-    monkeypatch.setattr(rows_room, "RUN_SEQUENCES", 2)
+    monkeypatch.setattr(many_labels, "RUN_CELLS", 1)
+    monkeypatch.setattr(many_labels, "RUN_SEQUENCES", 2)
 
 
 def pair_sums(p, messages, weights):
@@ -27,7 +27,7 @@ def pair_sums(p, messages, weights):
 
 
 def few(monkeypatch, p, labels=None):
-    """Answer by the way of few labels."""
+    """Run the method for few labels."""
     with monkeypatch.context() as patch:
         patch.setattr(forward_backward, "MANY_LABELS", 10**6)
         return run(p, labels)
@@ -100,7 +100,7 @@ def test_against_enumeration(n_labels, case):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("n_labels", [9, 16, 37, 130])
-def test_is_the_way_of_few_labels(n_labels, case, masked, monkeypatch):
+def test_agrees_with_the_method_for_few_labels(n_labels, case, masked, monkeypatch):
     rng = np.random.default_rng(n_labels)
     lengths = (1, 40, 3, 3, 1, 17, 70, 2, 2, 9, 1, 5)
     p = random_potentials(rng, n_labels, 1, joint=False, lengths=lengths, **CASES[case])
@@ -174,6 +174,7 @@ def test_what_is_lost_in_single_precision_is_done_again():
     taus = np.full((2, 2 * n_labels), np.nan, np.float32)
     messages = posterior_chunk(p, 0, 2, marginals, log_z, tau_forward=taus[0], tau_backward=taus[1])
     assert messages.lost.tolist() == [True, False]
+    np.testing.assert_array_equal(log_partition(p), log_z)
     np.testing.assert_allclose(log_z[0], -30.0 * (n_labels - 2))
     np.testing.assert_allclose(marginals[:, :n_labels, 0], np.eye(n_labels), atol=1e-6)
     assert np.all(np.isfinite(taus))

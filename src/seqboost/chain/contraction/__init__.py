@@ -1,0 +1,1 @@
+"""Contraction coefficients of the posterior chain and their bounds: how strongly labels depend on the context."""
