@@ -15,7 +15,6 @@ from seqboost.boosting import (
     Boosting,
     Callback,
     Examples,
-    LinearFit,
     SharedTreeFitter,
     TreeFitter,
     boost,
@@ -34,6 +33,7 @@ from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.starting import fresh_start, labels_alone, linear_task, resumed_start, seen_labels_alone
 from seqboost.exceptions import InputError
 from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.linear import LinearFit
 from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import (
     BeamLikelihood,

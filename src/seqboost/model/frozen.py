@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from seqboost._stored import MAX_ORDER, Stored, part_of
 from seqboost.chain import ContextSpace, Potentials, SeenContexts, SeenPotentials
 from seqboost.exceptions import ModelFileError, ParameterError
-from seqboost.features import BinnedRows, FeatureBinner, LinearRows, LinearWeights
+from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.linear import LinearRows, LinearWeights
 from seqboost.model.forest import Forest
 from seqboost.model.scoring import forest_scores
 

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family import crfsuite
-from seqboost.estimators.family.linear import LinearChain, LinearLabeler
+from seqboost.estimators.family.linear import LinearLabeler
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, real
 from seqboost.estimators.prediction import PREDICTION_RULES
 from seqboost.exceptions import ParameterError
+from seqboost.linear import LinearChain
 
 __all__ = ["LinearCRF"]
 

@@ -1,6 +1,6 @@
 """Kernels of the perceptron: scores of one sequence, and what a mistake does to the weights.
 
-Legend: K labels, T positions of the sequence, E extended contexts, F features (``seqboost.features.LinearColumns``); w
+Legend: K labels, T positions of the sequence, E extended contexts, F features (``seqboost.linear.LinearColumns``); w
 and A weights of features and of transitions. A mistake, y decoded as ŷ, moves
 
     w_jk += Σ_t x_tj (I(y_t = k) − I(ŷ_t = k))             A(c,k) += Σ_t (I(c_t = c, y_t = k) − I(ĉ_t = c, ŷ_t = k))

@@ -26,11 +26,11 @@ from seqboost.chain import ContextSpace, viterbi
 from seqboost.chain.beam import beam_sequence
 from seqboost.chain.paths import viterbi_chunk
 from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.family.linear import LinearChain, LinearLabeler
+from seqboost.estimators.family.linear import LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, random_state_rule
 from seqboost.estimators.prediction import PREDICTION_RULES
-from seqboost.features import LinearColumns, LinearRows
+from seqboost.linear import LinearChain, LinearColumns, LinearRows
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["VotedPerceptron"]

@@ -199,9 +199,9 @@ class LinearColumns:
         """Rebuild from what `to_arrays` gave; ModelFileError if something is lacking or does not fit the binner."""
         for name, (dtype, n_axes) in ARRAYS.items():
             if name not in arrays:
-                raise _damaged(f"the array {name!r} is missing")
+                raise damaged(f"the array {name!r} is missing")
             if arrays[name].dtype != np.dtype(dtype) or arrays[name].ndim != n_axes:
-                raise _damaged(f"the array {name!r} is not of {n_axes} dimension(s) of {np.dtype(dtype)}")
+                raise damaged(f"the array {name!r} is not of {n_axes} dimension(s) of {np.dtype(dtype)}")
         columns = cls(binner, **{name: arrays[name] for name in ARRAYS})
         n_numeric = int(np.count_nonzero(binner.column_kinds == NUMERIC))
         n_offsets, n_columns = len(columns.offsets), columns._starts[-1]
@@ -212,23 +212,23 @@ class LinearColumns:
             and columns.boundary.shape == (n_offsets,)
         )
         if not shapes_fit:
-            raise _damaged("its arrays do not have the shapes that its columns ask for")
+            raise damaged("its arrays do not have the shapes that its columns ask for")
         numbers = np.concatenate([getattr(columns, name) for name, (dtype, _) in ARRAYS.items() if dtype is np.float64])
         if not np.isfinite(numbers).all() or (columns.scale <= 0).any() or (columns.sparse_scale <= 0).any():
-            raise _damaged("a mean or a scale is not a possible one")
+            raise damaged("a mean or a scale is not a possible one")
         limits = (columns.low, columns.high, columns.sparse_limit)
         if max(np.abs(limit).max(initial=0.0) for limit in limits) > MAX_VALUE or (columns.low > columns.high).any():
-            raise _damaged("the range of a column is not a possible one")
+            raise damaged("the range of a column is not a possible one")
         if np.abs(columns.offsets.astype(np.int64)).max(initial=0) > np.abs(np.concatenate(binner.windows)).max():
-            raise _damaged("it looks beyond the window")
+            raise damaged("it looks beyond the window")
         if (np.diff(columns.offsets) <= 0).any() or not len(columns.offsets):
-            raise _damaged("its offsets do not rise")
+            raise damaged("its offsets do not rise")
         used = np.concatenate([columns.feature_of.reshape(-1), columns.boundary])
         if used.min(initial=ABSENT) < ABSENT:
-            raise _damaged("a feature has a negative number")
+            raise damaged("a feature has a negative number")
         used = np.sort(used[used != ABSENT])
         if len(used) != columns.n_features or not np.array_equal(used, np.arange(len(used))):
-            raise _damaged("its columns do not fit its features: one has no column, or two")
+            raise damaged("its columns do not fit its features: one has no column, or two")
         return columns
 
     def check_weights(self, largest: NDArray[np.floating]) -> None:
@@ -241,7 +241,7 @@ class LinearColumns:
         offset, column = np.nonzero(self.feature_of >= 0)
         of_feature[self.feature_of[offset, column]] = limit[column]
         if (largest.astype(np.float64) * of_feature > LARGEST_SCORE).any():
-            raise _damaged(f"a weight makes scores above {LARGEST_SCORE:g}")
+            raise damaged(f"a weight makes scores above {LARGEST_SCORE:g}")
 
 
 ARRAYS: dict[str, tuple[type[np.generic], int]] = {
@@ -264,7 +264,8 @@ def _spread(starts: NDArray[np.int64], taken: NDArray[Any]) -> tuple[NDArray[np.
     return np.arange(begins[-1]) + np.repeat(starts[taken] - begins[:-1], sizes), begins
 
 
-def _damaged(complaint: str) -> ModelFileError:
+def damaged(complaint: str) -> ModelFileError:
+    """Return the exception for a model file whose linear part cannot be right."""
     return ModelFileError(f"the linear part of this model makes no sense: {complaint}; save the model again")
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost._jit import jit, run_tasks
-from seqboost.exceptions import ModelFileError
-from seqboost.features.linear import LinearColumns, LinearRows
+from seqboost._jit import run_tasks
+from seqboost.linear.columns import LinearColumns, LinearRows, damaged
+from seqboost.linear.kernels import boundary_gradient, linear_gradient, linear_scores, seen_labels, sort_by_column
 
 __all__ = ["LinearGradient", "LinearWeights"]
 
@@ -85,31 +85,27 @@ class LinearWeights:
         columns = LinearColumns.from_arrays(named, binner)
         for name, dtype in (("start", np.int64), ("label", np.int32), ("value", np.float32)):
             if name not in arrays or arrays[name].dtype != np.dtype(dtype) or arrays[name].ndim != 1:
-                raise _damaged(f"the array {name!r} is missing, or not one dimension of {np.dtype(dtype)}")
+                raise damaged(f"the array {name!r} is missing, or not one dimension of {np.dtype(dtype)}")
         start, label, value = arrays["start"], arrays["label"], arrays["value"]
         rises = len(start) == columns.n_features + 1 and start[0] == 0 and bool((np.diff(start) >= 0).all())
         if not rises or start[-1] != len(label) or len(label) != len(value):
-            raise _damaged("its weights do not fit its features")
+            raise damaged("its weights do not fit its features")
         if len(label) and (label.min() < 0 or label.max() >= n_labels):
-            raise _damaged("a weight belongs to a label that does not exist")
+            raise damaged("a weight belongs to a label that does not exist")
         if (np.diff(np.repeat(np.arange(columns.n_features), np.diff(start)) * n_labels + label) <= 0).any():
-            raise _damaged("the labels of a feature's weights do not rise")
+            raise damaged("the labels of a feature's weights do not rise")
         return cls(columns, n_labels, start, label, value).checked(value)
 
     def checked(self, value: NDArray[np.float32]) -> LinearWeights:
         """Return the same features with other weights of a model file; ModelFileError if they are not possible."""
         if not np.isfinite(value).all():
-            raise _damaged("a weight is not finite")
+            raise damaged("a weight is not finite")
         largest = np.zeros(self.columns.n_features, dtype=np.float32)
         weighted = np.diff(self.start) > 0
         if weighted.any():
             largest[weighted] = np.maximum.reduceat(np.abs(value), self.start[:-1][weighted])
         self.columns.check_weights(largest)
         return replace(self, value=value)
-
-
-def _damaged(complaint: str) -> ModelFileError:
-    return ModelFileError(f"the linear part of this model makes no sense: {complaint}; save the model again")
 
 
 class LinearGradient:
@@ -140,7 +136,7 @@ class LinearGradient:
         self._start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self._row = np.empty(self._start[-1], dtype=np.int32)
         self._value = np.empty(self._start[-1], dtype=np.float32)
-        _transpose(rows.indptr[: n_rows + 1], column, rows.value, self._start[:-1].copy(), self._row, self._value)
+        sort_by_column(rows.indptr[: n_rows + 1], column, rows.value, self._start[:-1].copy(), self._row, self._value)
 
     def label_pairs(
         self, labels: NDArray[np.int32], n_labels: int, all_from: int
@@ -195,170 +191,3 @@ class LinearGradient:
             self._sequences, columns.offsets, columns.boundary, weights.start, weights.label, by_row, total
         )
         return total
-
-
-@jit
-def linear_scores(
-    span: tuple[int, int],  # sequences first, last
-    sequences: NDArray[np.int64],  # IN (n_sequences + 1,)
-    indptr: NDArray[np.int64],  # IN (n_rows + 1,)
-    column: NDArray[np.int32],  # IN (n_pairs,)
-    value: NDArray[np.float32],  # IN (n_pairs,)
-    offsets: NDArray[np.int32],  # IN (n_offsets,)
-    feature_of: NDArray[np.int32],  # IN (n_offsets, n_columns)
-    boundary: NDArray[np.int32],  # IN (n_offsets,)
-    start: NDArray[np.int64],  # IN (n_features + 1,)
-    label: NDArray[np.int32],  # IN (n_weights,)
-    weight: NDArray[np.float32],  # IN (n_weights,)
-    total: NDArray[np.float64],  # SCRATCH (K,)
-    scores: NDArray[np.float32],  # OUT (K, n_rows)
-) -> None:
-    """Score the rows of some sequences."""
-    n_labels = len(total)
-    for s in range(span[0], span[1]):
-        begin, stop = sequences[s], sequences[s + 1]
-        for t in range(begin, stop):
-            for k in range(n_labels):
-                total[k] = 0.0
-            for o in range(len(offsets)):
-                r = t + offsets[o]
-                if r < begin or r >= stop:
-                    f = boundary[o]
-                    if f >= 0:
-                        for w in range(start[f], start[f + 1]):
-                            total[label[w]] += np.float64(weight[w])
-                    continue
-                for pair in range(indptr[r], indptr[r + 1]):
-                    f = feature_of[o, column[pair]] if column[pair] >= 0 else np.int32(-1)
-                    if f < 0:
-                        continue
-                    x = np.float64(value[pair])
-                    if start[f + 1] - start[f] == n_labels:
-                        first = np.uint64(start[f])
-                        for k in range(n_labels):
-                            total[k] += x * np.float64(weight[first + np.uint64(k)])
-                    else:
-                        for w in range(start[f], start[f + 1]):
-                            total[label[w]] += x * np.float64(weight[w])
-            for k in range(n_labels):
-                scores[k, t] = np.float32(total[k])
-
-
-@jit
-def linear_gradient(
-    span: tuple[int, int],  # columns first, last
-    column_start: NDArray[np.int64],  # IN (n_columns + 1,)
-    row: NDArray[np.int32],  # IN (n_pairs,)
-    value: NDArray[np.float32],  # IN (n_pairs,)
-    position: NDArray[np.int32],  # IN (n_rows,) within the sequence
-    remaining: NDArray[np.int32],  # IN (n_rows,) rows to its end, this one included
-    offsets: NDArray[np.int32],  # IN (n_offsets,)
-    feature_of: NDArray[np.int32],  # IN (n_offsets, n_columns)
-    start: NDArray[np.int64],  # IN (n_features + 1,)
-    label: NDArray[np.int32],  # IN (n_weights,)
-    gradient: NDArray[np.float32],  # IN (n_rows, K)
-    total: NDArray[np.float64],  # SCRATCH (K,)
-    summed: NDArray[np.float64],  # OUT (n_weights,)
-) -> None:
-    """Sum x · gradient over the rows that see some columns; row r is what row t = r − offset sees."""
-    n_labels = len(total)
-    for c in range(span[0], span[1]):
-        for o in range(len(offsets)):
-            f = feature_of[o, c]
-            if f < 0:
-                continue
-            offset, first, last = offsets[o], start[f], start[f + 1]
-            dense = last - first == n_labels
-            for k in range(n_labels):
-                total[k] = 0.0
-            for pair in range(column_start[c], column_start[c + 1]):
-                r = row[pair]
-                if position[r] < offset or remaining[r] <= -offset:
-                    continue
-                x, t = np.float64(value[pair]), np.uint64(r - offset)
-                if dense:
-                    for k in range(n_labels):
-                        total[k] += x * np.float64(gradient[t, np.uint64(k)])
-                else:
-                    for w in range(first, last):
-                        total[w - first] += x * np.float64(gradient[t, np.uint64(label[w])])
-            for w in range(first, last):
-                summed[w] = total[w - first]
-
-
-@jit
-def boundary_gradient(
-    sequences: NDArray[np.int64],  # IN (n_sequences + 1,)
-    offsets: NDArray[np.int32],  # IN (n_offsets,)
-    boundary: NDArray[np.int32],  # IN (n_offsets,)
-    start: NDArray[np.int64],  # IN (n_features + 1,)
-    label: NDArray[np.int32],  # IN (n_weights,)
-    gradient: NDArray[np.float32],  # IN (n_rows, K)
-    summed: NDArray[np.float64],  # OUT (n_weights,) those of the boundary features
-) -> None:
-    """Sum the gradient over the rows that look beyond the end of their sequence."""
-    for o in range(len(offsets)):
-        f, offset = boundary[o], offsets[o]
-        if f < 0:
-            continue
-        for s in range(len(sequences) - 1):
-            begin, stop = sequences[s], sequences[s + 1]
-            first, last = (max(stop - offset, begin), stop) if offset > 0 else (begin, min(begin - offset, stop))
-            for t in range(first, last):
-                for w in range(start[f], start[f + 1]):
-                    summed[w] += np.float64(gradient[t, label[w]])
-
-
-@jit
-def seen_labels(
-    column_start: NDArray[np.int64],  # IN (n_columns + 1,)
-    row: NDArray[np.int32],  # IN (n_pairs,)
-    position: NDArray[np.int32],  # IN (n_rows,)
-    remaining: NDArray[np.int32],  # IN (n_rows,)
-    sequences: NDArray[np.int64],  # IN (n_sequences + 1,)
-    offsets: NDArray[np.int32],  # IN (n_offsets,)
-    feature_of: NDArray[np.int32],  # IN (n_offsets, n_columns)
-    boundary: NDArray[np.int32],  # IN (n_offsets,)
-    labels: NDArray[np.int32],  # IN (n_rows,) −1 = unobserved
-    taken: NDArray[np.uint8],  # OUT (n_features, ceil(K / 8)) bits, zero before
-    count: NDArray[np.int64],  # OUT (n_features,) zero before
-) -> None:
-    """Note the labels of the rows that see each feature, and count the rows."""
-    for c in range(len(column_start) - 1):
-        for o in range(len(offsets)):
-            f, offset = feature_of[o, c], offsets[o]
-            for pair in range(column_start[c], column_start[c + 1] if f >= 0 else column_start[c]):
-                r = row[pair]
-                if position[r] >= offset and remaining[r] > -offset:
-                    k = labels[r - offset]
-                    count[f] += 1
-                    if k >= 0:
-                        taken[f, k >> 3] |= np.uint8(1 << (k & 7))
-    for o in range(len(offsets)):
-        f, offset = boundary[o], offsets[o]
-        for s in range(len(sequences) - 1 if f >= 0 else 0):
-            begin, stop = sequences[s], sequences[s + 1]
-            first, last = (max(stop - offset, begin), stop) if offset > 0 else (begin, min(begin - offset, stop))
-            for t in range(first, last):
-                count[f] += 1
-                if labels[t] >= 0:
-                    taken[f, labels[t] >> 3] |= np.uint8(1 << (labels[t] & 7))
-
-
-@jit
-def _transpose(
-    indptr: NDArray[np.int64],  # IN (n_rows + 1,)
-    column: NDArray[np.int32],  # IN (n_pairs,)
-    value: NDArray[np.float32],  # IN (n_pairs,)
-    place: NDArray[np.int64],  # IN (n_columns,) where each column begins; changed
-    row_of: NDArray[np.int32],  # OUT (n_pairs,) column by column, rows increasing
-    value_of: NDArray[np.float32],  # OUT (n_pairs,)
-) -> None:
-    """Sort pairs by column."""
-    for r in range(len(indptr) - 1):
-        for pair in range(indptr[r], indptr[r + 1]):
-            c = column[pair]
-            if c >= 0:
-                row_of[place[c]] = r
-                value_of[place[c]] = value[pair]
-                place[c] += 1

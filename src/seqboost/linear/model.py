@@ -1,0 +1,79 @@
+"""A trained linear chain: weights of window features, and a table of transitions.
+
+F_t(c, k) = Σ_j x_tj w_jk + A(c, k)              x_t = the pairs of `LinearColumns` in the window of t
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost._stored import MAX_ORDER, Stored, part_of
+from seqboost.chain import ContextSpace, Potentials
+from seqboost.features import FeatureBinner
+from seqboost.linear.columns import LinearColumns, LinearRows
+from seqboost.linear.weights import LinearWeights
+from seqboost.sequences import BatchSchema, SequenceBatch
+
+__all__ = ["LinearChain"]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearChain:
+    """Weights and transitions.
+
+    Attributes
+    ----------
+    weights : LinearWeights
+        w.
+    table : ndarray of float64, shape (E, K)
+        A.
+    order : int
+        Markov order.
+    """
+
+    weights: LinearWeights
+    table: NDArray[np.float64]
+    order: int
+
+    @classmethod
+    def dense(
+        cls, columns: LinearColumns, weights: NDArray[np.floating], table: NDArray[np.float64], order: int
+    ) -> LinearChain:
+        """Make a chain of weights for all labels, (n_features, K)."""
+        n_features, n_labels = weights.shape
+        start = np.arange(0, n_features * n_labels + 1, n_labels, dtype=np.int64)
+        label = np.tile(np.arange(n_labels, dtype=np.int32), n_features)
+        value = np.ascontiguousarray(weights, dtype=np.float32).reshape(-1)
+        return cls(LinearWeights(columns, n_labels, start, label, value), table, order)
+
+    def rows(self, batch: SequenceBatch) -> LinearRows:
+        """Turn a batch into pairs."""
+        return self.weights.columns.transform(batch)
+
+    def scored(self, rows: LinearRows, n_threads: int) -> Potentials:
+        """Score all labels at all positions."""
+        return Potentials(self.weights.scores(rows, n_threads), self.table, rows.offsets, self.order)
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return arrays and a header of plain values."""
+        arrays, header = self.weights.columns.binner.to_arrays()
+        arrays = {f"binner.{name}": array for name, array in arrays.items()}
+        arrays |= {f"linear.{name}": array for name, array in self.weights.to_arrays().items()}
+        return arrays | {"table": self.table}, {"binner": header, "order": self.order}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any], schema: BatchSchema, n_labels: int
+    ) -> LinearChain:
+        """Rebuild; ModelFileError if the parts do not fit together."""
+        stored = Stored("transitions", arrays, header)
+        binner = FeatureBinner.from_arrays(part_of(arrays, "binner."), stored.field("binner", dict))
+        binner.check_schema(schema)
+        weights = LinearWeights.from_arrays(part_of(arrays, "linear."), binner, n_labels)
+        order = stored.integer("order", 0, MAX_ORDER)
+        shape = (ContextSpace(n_labels, order).n_extended, n_labels)
+        return cls(weights, stored.scores("table", shape), order)
