@@ -33,7 +33,7 @@ from seqboost.chain import (
     seen_posterior_chunk,
     seen_steps,
 )
-from seqboost.exceptions import InputError, ParameterError
+from seqboost.objectives import checks
 from seqboost.objectives.cells import add_observed, subtract_expected
 from seqboost.objectives.curvature import COUNT, MIXING
 from seqboost.objectives.forbidden import raise_if_forbidden
@@ -87,7 +87,7 @@ class SeenLikelihood(Likelihood):
             labels, offsets, n_labels=contexts.n_labels, order=0, joint=False, sequence_weights=sequence_weights,
             curvature=curvature, end=end, classes=classes,
         )  # fmt: skip
-        self._refuse_unobserved()
+        checks.check_observed(self._labels, self._offsets, "contexts='seen'", "use contexts='all'")
         self.has_table = True
         self._chunks = seen_chunks(self._offsets)
         self._sums = np.empty((2, len(self._chunks), contexts.n_parameters))
@@ -96,15 +96,6 @@ class SeenLikelihood(Likelihood):
         self._table_count = self._possible_positions()
         n_without = contexts.n_labels - np.diff(contexts.arc_start)
         self._shares = np.append(np.ones(contexts.n_arcs), 1.0 / np.maximum(n_without, 1))  # 1 / N(s) of β
-
-    def _refuse_unobserved(self) -> None:
-        hidden = np.flatnonzero(self._labels < 0)
-        if len(hidden):
-            sequence = int(np.searchsorted(self._offsets, hidden[0], side="right")) - 1
-            raise InputError(
-                f"contexts='seen' needs every label, but y[{sequence}] has an unobserved one (None or NaN) at position "
-                f"{hidden[0] - self._offsets[sequence]}; use contexts='all', or leave such sequences out"
-            )
 
     def _possible_positions(self) -> NDArray[np.float64]:
         """Return Σ w over the positions at which each parameter's state is possible, for the curvature "count"."""
@@ -119,8 +110,7 @@ class SeenLikelihood(Likelihood):
         return np.concatenate([np.repeat(per_state, np.diff(contexts.arc_start)), per_state])
 
     def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> SeenPotentials:  # type: ignore[override]
-        if scores.shape != self._gradient.shape:
-            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
+        self._check_shape(scores)
         return SeenPotentials(scores, table, self._offsets, self._contexts, self._end)
 
     def _differentiate(self, potentials: SeenPotentials, chunk: int, first: int, last: int) -> None:  # type: ignore[override]
