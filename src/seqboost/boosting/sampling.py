@@ -51,6 +51,14 @@ class Examples(NamedTuple):
     n_fitted: int  # positions of training sequences
     n_rows: int  # those of validation sequences too
 
+    @classmethod
+    def of_sequences(
+        cls, labels: NDArray[np.int32], slot: NDArray[np.int32], offsets: NDArray[np.int64], n_fitted: int
+    ) -> Examples:
+        """Return the examples of sequences that begin at ``offsets``."""
+        sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        return cls(labels, slot, sequence, n_fitted, len(labels))
+
 
 class Sample(NamedTuple):
     """What one tree is fitted to."""

@@ -139,13 +139,8 @@ class _Chain:
         labels, offsets, n_labels, order = data.labels, data.offsets, self.space.n_labels, self.space.order
         slot = observed_contexts(labels, offsets, n_labels, order)[0]
         extended = extended_contexts(labels, offsets, n_labels, order)
-        return Examples(
-            labels=np.where(extended >= 0, labels, -1).astype(np.int32),
-            slot=slot if self.joint else np.zeros_like(slot),
-            sequence=np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)),
-            n_fitted=data.n_fitted,
-            n_rows=len(labels),
-        )
+        usable = np.where(extended >= 0, labels, -1).astype(np.int32)
+        return Examples.of_sequences(usable, slot if self.joint else np.zeros_like(slot), offsets, data.n_fitted)
 
 
 def _fit_binner(batch: SequenceBatch, settings: Settings) -> FeatureBinner:
@@ -160,14 +155,13 @@ def _choose_chain(
     binned: BinnedRows, settings: Settings, earlier: Trained | None, contexts: SeenContexts | None
 ) -> _Chain:
     """Decide whether potentials are joint; refuse what would not fit into memory."""
-    layout, space = binned.layout, ContextSpace(len(settings.classes), settings["order"])
+    space = ContextSpace(len(settings.classes), settings["order"])
     n_labels, order = space.n_labels, space.order if contexts is None else 0
-    n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
     most_leaves = max(2, n_labels**order * binned.n_rows // settings["min_samples_leaf"])
     memory = FitMemory(
-        binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
-        binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads), settings["trees"] == "shared",
-        settings["n_bags"], dividing_rate(binned),
+        binned.n_rows, n_labels, order, binned.layout.n_cells, min(settings["max_leaf_nodes"], most_leaves),
+        settings.n_threads, binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads),
+        settings["trees"] == "shared", settings["n_bags"], dividing_rate(binned),
     )  # fmt: skip
     if contexts is not None:
         joint = False
@@ -200,9 +194,7 @@ def _boosting(data: Positions, chain: _Chain, end: NDArray[np.float64], settings
 
 
 def _tree_fitter(binned: BinnedRows, chain: _Chain, settings: Settings) -> TreeFitter:
-    layout = binned.layout
-    n_features = layout.n_dense_features + layout.n_sparse_features
-    of_tree = max(1, math.ceil(settings["max_features_per_tree"] * n_features))
+    of_tree = max(1, math.ceil(settings["max_features_per_tree"] * binned.layout.n_features))
     of_node = max(1, math.ceil(settings["max_features"] * of_tree))
     limits = Limits(
         max_leaf_nodes=settings["max_leaf_nodes"],

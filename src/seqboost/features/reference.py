@@ -109,9 +109,7 @@ def _row_codes(binner: FeatureBinner, batch: SequenceBatch, row: int) -> list[in
     return codes
 
 
-def category_code(
-    batch: SequenceBatch, row: int, column: int, known: Sequence[Any], missing: int, unknown: int
-) -> int:
+def category_code(batch: SequenceBatch, row: int, column: int, known: Sequence[Any], missing: int, unknown: int) -> int:
     """Return the number of a categorical value among the known ones, or ``missing``, or ``unknown``."""
     code = batch.categorical[row, column]
     if code < 0:

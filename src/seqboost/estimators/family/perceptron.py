@@ -25,10 +25,9 @@ from seqboost._stored import Stored
 from seqboost.chain import ContextSpace, viterbi
 from seqboost.chain.beam import beam_sequence
 from seqboost.chain.paths import viterbi_chunk
-from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family.linear import LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence
-from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, random_state_rule
+from seqboost.estimators.parameters import Rule, integer, one_of, plain_number, random_state_rule
 from seqboost.estimators.prediction import PREDICTION_RULES
 from seqboost.linear import LinearChain, LinearColumns, LinearRows
 from seqboost.sequences import SequenceBatch
@@ -106,6 +105,8 @@ class VotedPerceptron(LinearLabeler):
     010101
     """
 
+    _rules = RULES
+
     def __init__(
         self,
         *,
@@ -133,31 +134,16 @@ class VotedPerceptron(LinearLabeler):
         self.sequence = sequence
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> VotedPerceptron:
-        """Train on sequences.
-
-        Parameters
-        ----------
-        X, y : as in :meth:`seqboost.TreeCRF.fit`
-            Every label must be observed.
-
-        Returns
-        -------
-        self : VotedPerceptron
-        """
-        check_parameters("VotedPerceptron", vars(self), RULES)
-        with unchanged_on_failure(self):
-            training, columns, rows = self._learned_rows(X, y)
-            n_visits = training.batch.n_sequences * int(self.max_iter)
-            n_groups = min(int(self.n_voters), n_visits) if self.method == "voted" else 1
-            learner = _Learner(columns, rows, training.labels, self._space, self._beam)
-            rng = check_random_state(self.random_state)
-            self.mistakes_ = learner.learn(rng, int(self.max_iter), -(-n_visits // n_groups))
-            self.n_iter_ = len(self.mistakes_)
-            self._voters = learner.voters
-            self._votes = np.array(learner.votes, dtype=np.int64)
-            self._chain = _mean(self._voters, self._votes)
-        return self
+    def _train(self, columns: LinearColumns, rows: LinearRows, labels: NDArray[np.int32]) -> None:
+        n_visits = (len(rows.offsets) - 1) * int(self.max_iter)
+        n_groups = min(int(self.n_voters), n_visits) if self.method == "voted" else 1
+        learner = _Learner(columns, rows, labels, self._space, self._beam)
+        rng = check_random_state(self.random_state)
+        self.mistakes_ = learner.learn(rng, int(self.max_iter), -(-n_visits // n_groups))
+        self.n_iter_ = len(self.mistakes_)
+        self._voters = learner.voters
+        self._votes = np.array(learner.votes, dtype=np.int64)
+        self._chain = _mean(self._voters, self._votes)
 
     @property
     def _space(self) -> ContextSpace:
