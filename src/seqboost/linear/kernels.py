@@ -12,7 +12,7 @@ __all__ = ["boundary_gradient", "linear_gradient", "linear_scores", "seen_labels
 
 @jit
 def linear_scores(
-    span: tuple[int, int],  # sequences first, last
+    span: tuple[int, int, int],  # sequences first, last; the position that scores begin with
     sequences: NDArray[np.int64],  # IN (n_sequences + 1,)
     indptr: NDArray[np.int64],  # IN (n_rows + 1,)
     column: NDArray[np.int32],  # IN (n_pairs,)
@@ -22,11 +22,11 @@ def linear_scores(
     boundary: NDArray[np.int32],  # IN (n_offsets,)
     start: NDArray[np.int64],  # IN (n_features + 1,)
     label: NDArray[np.int32],  # IN (n_weights,)
-    weight: NDArray[np.float32],  # IN (n_weights,)
+    weight: NDArray[np.floating],  # IN (n_weights,)
     total: NDArray[np.float64],  # SCRATCH (K,)
-    scores: NDArray[np.float32],  # OUT (K, n_rows)
+    scores: NDArray[np.float32],  # OUT (K, n_positions)
 ) -> None:
-    """Score the rows of some sequences."""
+    """Score the positions of some sequences."""
     n_labels = len(total)
     for s in range(span[0], span[1]):
         begin, stop = sequences[s], sequences[s + 1]
@@ -54,7 +54,7 @@ def linear_scores(
                         for w in range(start[f], start[f + 1]):
                             total[label[w]] += x * np.float64(weight[w])
             for k in range(n_labels):
-                scores[k, t] = np.float32(total[k])
+                scores[k, t - span[2]] = np.float32(total[k])
 
 
 @jit

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from seqboost._stored import MAX_ORDER, Stored, part_of
 from seqboost.chain import ContextSpace, Potentials
 from seqboost.features import FeatureBinner
-from seqboost.linear.columns import LinearColumns, LinearRows
+from seqboost.linear.columns import LinearRows
 from seqboost.linear.weights import LinearWeights
 from seqboost.sequences import BatchSchema, SequenceBatch
 
@@ -38,17 +38,6 @@ class LinearChain:
     weights: LinearWeights
     table: NDArray[np.float64]
     order: int
-
-    @classmethod
-    def dense(
-        cls, columns: LinearColumns, weights: NDArray[np.floating], table: NDArray[np.float64], order: int
-    ) -> LinearChain:
-        """Make a chain of weights for all labels, (n_features, K)."""
-        n_features, n_labels = weights.shape
-        start = np.arange(0, n_features * n_labels + 1, n_labels, dtype=np.int64)
-        label = np.tile(np.arange(n_labels, dtype=np.int32), n_features)
-        value = np.ascontiguousarray(weights, dtype=np.float32).reshape(-1)
-        return cls(LinearWeights(columns, n_labels, start, label, value), table, order)
 
     def rows(self, batch: SequenceBatch) -> LinearRows:
         """Turn a batch into pairs."""

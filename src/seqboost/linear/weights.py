@@ -47,6 +47,14 @@ class LinearWeights:
     label: NDArray[np.int32]
     value: NDArray[np.float32]
 
+    @classmethod
+    def dense(cls, columns: LinearColumns, value: NDArray[np.floating]) -> LinearWeights:
+        """Make weights of all features for all labels, (n_features, n_labels)."""
+        n_features, n_labels = value.shape
+        start = np.arange(0, n_features * n_labels + 1, n_labels, dtype=np.int64)
+        label = np.tile(np.arange(n_labels, dtype=np.int32), n_features)
+        return cls(columns, n_labels, start, label, np.ascontiguousarray(value, dtype=np.float32).reshape(-1))
+
     def with_value(self, value: NDArray[Any]) -> LinearWeights:
         """Return the same features with other weights."""
         return replace(self, value=value.astype(np.float32))
@@ -57,7 +65,7 @@ class LinearWeights:
         n_sequences, columns = len(rows.offsets) - 1, self.columns
         tasks = [
             (
-                (first, min(first + SEQUENCES_PER_TASK, n_sequences)), rows.offsets, rows.indptr, rows.column,
+                (first, min(first + SEQUENCES_PER_TASK, n_sequences), 0), rows.offsets, rows.indptr, rows.column,
                 rows.value, columns.offsets, columns.feature_of, columns.boundary, self.start, self.label, self.value,
                 np.empty(self.n_labels), scores.reshape(self.n_labels, -1),
             )
