@@ -136,7 +136,7 @@ def seen_labels(
     taken: NDArray[np.uint8],  # OUT (n_features, ceil(K / 8)) bits, zero before
     count: NDArray[np.int64],  # OUT (n_features,) zero before
 ) -> None:
-    """Note the labels of the rows that see each feature, and count the rows."""
+    """Mark the labels of the rows that see each feature, and count the rows."""
     for c in range(len(column_start) - 1):
         for o in range(len(offsets)):
             f, offset = feature_of[o, c], offsets[o]

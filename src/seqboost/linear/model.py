@@ -40,7 +40,7 @@ class LinearChain:
     order: int
 
     def rows(self, batch: SequenceBatch) -> LinearRows:
-        """Turn a batch into pairs."""
+        """Turn a batch into rows of the linear model."""
         return self.weights.columns.transform(batch)
 
     def scored(self, rows: LinearRows, n_threads: int) -> Potentials:
@@ -58,7 +58,7 @@ class LinearChain:
     def from_arrays(
         cls, arrays: dict[str, NDArray[Any]], header: dict[str, Any], schema: BatchSchema, n_labels: int
     ) -> LinearChain:
-        """Rebuild; ModelFileError if the parts do not fit together."""
+        """Rebuild from the result of `to_arrays`; ModelFileError if the parts do not fit together."""
         stored = Stored("transitions", arrays, header)
         binner = FeatureBinner.from_arrays(part_of(arrays, "binner."), stored.field("binner", dict))
         binner.check_schema(schema)

@@ -1,4 +1,4 @@
-"""Weights of a linear model, and its two products: rows · weights → scores, rowsᵀ · gradient → gradient of the weights.
+"""Weights of a linear model and its two products: rows · weights → scores, rowsᵀ · gradient → gradient of the weights.
 
     score_t(k) = Σ_o Σ_{(j, x) in row t+o} x · w(feature(o, j), k)
 
@@ -75,18 +75,18 @@ class LinearWeights:
         return scores
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays by name, those of the columns included."""
+        """Return all arrays by name, including those of the columns."""
         own: dict[str, NDArray[Any]] = {"start": self.start, "label": self.label, "value": self.value}
         return own | {f"columns_{name}": array for name, array in self.columns.to_arrays().items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], binner: Any, n_labels: int) -> LinearWeights:
-        """Rebuild from what `to_arrays` gave; every number is checked, so that no forged file can reach a kernel.
+        """Rebuild from the result of `to_arrays`; every number is checked, so that no forged file can reach a kernel.
 
         Raises
         ------
         ModelFileError
-            If an array is missing, of the wrong type or shape, or holds a number that makes no sense.
+            If an array is missing, of the wrong type or shape, or holds an impossible number.
         """
         prefix = "columns_"
         named = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
@@ -105,7 +105,7 @@ class LinearWeights:
         return cls(columns, n_labels, start, label, value).checked(value)
 
     def checked(self, value: NDArray[np.float32]) -> LinearWeights:
-        """Return the same features with other weights of a model file; ModelFileError if they are not possible."""
+        """Return the same features with other weights of a model file; ModelFileError if they are impossible."""
         if not np.isfinite(value).all():
             raise damaged("a weight is not finite")
         largest = np.zeros(self.columns.n_features, dtype=np.float32)
@@ -117,16 +117,16 @@ class LinearWeights:
 
 
 class LinearGradient:
-    """Sums over training rows, feature by feature: which labels it is seen with, and the gradient of its weights.
+    """Sum over training rows, feature by feature: the labels it is seen with, and the gradient of its weights.
 
-    Rows are turned into columns once: features are then summed side by side on threads, each in the order of rows.
+    Rows are sorted by column once; threads then sum different features, each in the order of rows.
 
     Parameters
     ----------
     columns : LinearColumns
         The features.
     rows : LinearRows
-        Training sequences, and perhaps others after them.
+        Training sequences, and optionally others after them.
     n_sequences : int
         Number of training sequences.
     """
@@ -149,7 +149,7 @@ class LinearGradient:
     def label_pairs(
         self, labels: NDArray[np.int32], n_labels: int, all_from: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Which labels each feature has weights for: those it was seen with, or all if it is seen at least so often.
+        """Return the labels each feature has weights for: those it was seen with, or all from ``all_from`` rows on.
 
         Returns
         -------
