@@ -18,7 +18,8 @@ from treecrf_data import all_equal, chains
 
 from seqboost import RecurrentSlidingWindow, SlidingWindow, as_batch
 from seqboost.estimators.family.matrices import CodeWindows, IndicatorWindows
-from seqboost.features import FeatureBinner, LinearColumns, LinearWeights
+from seqboost.features import FeatureBinner
+from seqboost.linear import LinearColumns, LinearWeights
 
 TREES = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=1, random_state=0)
 

@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from features_batches import make_batch, random_batch
 
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
-from seqboost.features import FeatureBinner, Filler, LinearColumns, parse_missing
+from seqboost.features import FeatureBinner, Filler, parse_missing
 from seqboost.features.categories import NoValue, most_frequent
 from seqboost.features.policies import DATA_POLICIES, POLICIES
 from seqboost.features.reference import cell_values, expected_window_value, reference_filled, window_value
+from seqboost.linear import LinearColumns
 
 LENGTHS = (5, 1, 30, 14)
 

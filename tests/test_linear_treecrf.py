@@ -11,7 +11,7 @@ from seqboost import TreeCRF, load
 from seqboost.boosting import boost
 from seqboost.estimators import starting, training
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
-from seqboost.features.reference import reference_linear_scores
+from seqboost.linear.reference import reference_linear_scores
 from seqboost.model.file import read_model, write_model
 
 

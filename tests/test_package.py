@@ -26,10 +26,11 @@ INNER = {
     "chain": set(),
     "trees": set(),
     "objectives": {"chain"},
+    "linear": {"sequences", "features", "chain", "objectives"},
     "boosting": {"features", "trees", "objectives"},
-    "model": {"features", "chain", "trees"},
-    "estimators": {"sequences", "features", "chain", "trees", "objectives", "boosting", "model"},
-    "inspection": {"sequences", "features", "chain", "trees", "model", "estimators"},
+    "model": {"features", "chain", "trees", "linear"},
+    "estimators": {"sequences", "features", "chain", "trees", "objectives", "linear", "boosting", "model"},
+    "inspection": {"sequences", "features", "chain", "trees", "linear", "model", "estimators"},
 }
 OUTER = {"evaluation", "datasets", "plotting", "reporting", "reproduction", "cli"}
 OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "pycrfsuite", "dask", "ray", "statsmodels")

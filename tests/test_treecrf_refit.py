@@ -11,9 +11,9 @@ import pytest
 from treecrf_data import all_equal, chains, small
 
 from seqboost import MEMM, FutureFeatureMEMM, TreeCRF
-from seqboost.boosting.linear import DEFAULT_PLAN
 from seqboost.estimators import starting, training, treecrf
 from seqboost.exceptions import ParameterError
+from seqboost.linear.lbfgs import DEFAULT_PLAN
 
 X, Y = chains(60, seed=4)
 STOPPED = {"max_iter": 60, "early_stopping": True, "n_iter_no_change": 4, "learning_rate": 1.0, "random_state": 0}

@@ -1,11 +1,9 @@
 """Boosting: the one loop, and what it works with."""
 
 from seqboost.boosting.columns import tree_columns, tree_policies
-from seqboost.boosting.crossfit import LinearFit, cross_scores, digest
 from seqboost.boosting.directions import ConjugateEnsemble
 from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
-from seqboost.boosting.linear import LinearStart, LinearTask, linear_start
 from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
 from seqboost.boosting.sharing import SharedTreeFitter
@@ -26,9 +24,6 @@ __all__ = [
     "History",
     "Kept",
     "LineSearch",
-    "LinearFit",
-    "LinearStart",
-    "LinearTask",
     "Progress",
     "SafeStep",
     "Sampler",
@@ -41,11 +36,8 @@ __all__ = [
     "Trimmed",
     "Uniform",
     "boost",
-    "cross_scores",
-    "digest",
     "history_table",
     "label_table",
-    "linear_start",
     "tree_columns",
     "tree_policies",
 ]

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from seqboost.boosting import drawing
 from seqboost.core.exceptions import ParameterError
+from seqboost.core.offsets import sequence_numbers
 from seqboost.trees import Fitted
 
 __all__ = [
@@ -50,6 +51,13 @@ class Examples(NamedTuple):
     sequence: NDArray[np.int64]  # (n_rows,) number of the sequence
     n_fitted: int  # positions of training sequences
     n_rows: int  # those of validation sequences too
+
+    @classmethod
+    def of_sequences(
+        cls, labels: NDArray[np.int32], slot: NDArray[np.int32], offsets: NDArray[np.int64], n_fitted: int
+    ) -> Examples:
+        """Return the examples of sequences that begin at ``offsets``."""
+        return cls(labels, slot, sequence_numbers(offsets), n_fitted, len(labels))
 
 
 class Sample(NamedTuple):

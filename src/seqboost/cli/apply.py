@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from seqboost.cli.console import Console, print_json, say, visible_output
-from seqboost.cli.data import answers_of, file_order, load_data, load_model
+from seqboost.cli.console import Console, print_json, say, table_of, visible_output
+from seqboost.cli.data import answers_of, file_order, load_data, open_model
 from seqboost.cli.options import reading_from
 from seqboost.cli.plots import check_plot, save_plot
 from seqboost.core.exceptions import DataFileError, ParameterError
@@ -46,12 +46,9 @@ def run_predict(
     as_json: bool,
 ) -> None:
     """Label a file and write it again with the labels."""
-    model = load_model(model_path)
-    if decoding is not None:
-        model.set_params(decoding=decoding)
+    model, reading = open_model(model_path, [path], given, decoding)
     if as_json and target is None:
         raise ParameterError("--json needs --output: standard output cannot hold both labels and the summary")
-    reading = reading_from(getattr(model, "reading_", None), [path], given)
     data = load_data([path], reading, labels="ignore", skip_bad=skip_bad, quiet=quiet or as_json)
     answers = answers_of(model, data, proba=proba, k=k)
     with visible_output():
@@ -78,10 +75,7 @@ def run_evaluate(
 ) -> None:
     """Compare a model's labels with those of files."""
     check_plot(plot)
-    model = load_model(model_path)
-    if decoding is not None:
-        model.set_params(decoding=decoding)
-    reading = reading_from(getattr(model, "reading_", None), paths, given)
+    model, reading = open_model(model_path, paths, given, decoding)
     data = load_data(paths, reading, labels="required", skip_bad=skip_bad, quiet=quiet or as_json)
     data = data.with_labels_of(model.classes_.tolist())
     known = set(model.classes_.tolist())
@@ -130,9 +124,7 @@ def _mcnemar(data: SequenceData, predicted: list[Any], against: Path) -> McNemar
 def _show(found: Evaluation, test: McNemar | None, against: Path | None, model: Any) -> None:
     console = Console()
     decoding = getattr(model, "decoding", "posterior")
-    summary = Table(title=f"{found.n_sequences:,} sequences, {found.n_positions:,} positions ({decoding} decoding)")
-    summary.add_column("")
-    summary.add_column("", justify="right")
+    title = f"{found.n_sequences:,} sequences, {found.n_positions:,} positions ({decoding} decoding)"
     rows = [
         ("positions right", f"{100 * found.accuracy:.2f} %"),
         ("sequences wholly right", f"{100 * found.sequence_accuracy:.2f} %"),
@@ -144,27 +136,18 @@ def _show(found: Evaluation, test: McNemar | None, against: Path | None, model: 
         rows.append(("log-likelihood per position", f"{found.log_likelihood:.4f}"))
     if found.calibration is not None:
         rows.append(("calibration error", f"{100 * found.calibration.error:.2f} %"))
-    for row in rows:
-        summary.add_row(*row)
-    console.print(summary)
+    console.print(table_of(title, ("", ""), rows, n_left=1))
     console.print(_score_table("Labels", found.labels))
     if found.spans is not None:
         console.print(_score_table("Spans, as conlleval counts them", [*found.spans.by_type, found.spans.overall]))
     console.print(_confusion_table(found))
     if found.calibration is not None:
-        bins = Table(title="Probability of the most probable label, and how often it is right")
-        for name in ("from", "to", "positions", "mean probability", "right"):
-            bins.add_column(name, justify="right")
-        for b in found.calibration.bins:
-            cells = (
-                f"{b.low:.1f}",
-                f"{b.high:.1f}",
-                f"{b.n:,}",
-                f"{100 * b.confidence:.1f} %",
-                f"{100 * b.accuracy:.1f} %",
-            )
-            bins.add_row(*cells)
-        console.print(bins)
+        title = "Probability of the most probable label, and how often it is right"
+        bins = (
+            (f"{b.low:.1f}", f"{b.high:.1f}", f"{b.n:,}", f"{100 * b.confidence:.1f} %", f"{100 * b.accuracy:.1f} %")
+            for b in found.calibration.bins
+        )
+        console.print(table_of(title, ("from", "to", "positions", "mean probability", "right"), bins))
     if test is not None:
         console.print(
             f"Against {against}: only this model is right at {test.only_a:,} positions, only the other at "
@@ -173,14 +156,12 @@ def _show(found: Evaluation, test: McNemar | None, against: Path | None, model: 
 
 
 def _score_table(title: str, scores: Any) -> Table:
-    table = Table(title=title)
-    table.add_column("")
-    for name in ("precision", "recall", "F1", "true", "predicted"):
-        table.add_column(name, justify="right")
     commonest = sorted(scores, key=lambda score: -score.n_true)[:LISTED_LABELS]
+    rows = []
     for score in [score for score in scores if score in commonest]:
         shares = (f"{100 * share:.2f} %" for share in (score.precision, score.recall, score.f1))
-        table.add_row(str(score.name), *shares, f"{score.n_true:,}", f"{score.n_predicted:,}")
+        rows.append((str(score.name), *shares, f"{score.n_true:,}", f"{score.n_predicted:,}"))
+    table = table_of(title, ("", "precision", "recall", "F1", "true", "predicted"), rows, n_left=1)
     if len(scores) > LISTED_LABELS:
         table.caption = f"the {LISTED_LABELS} commonest of {len(scores)}; --json has all"
     return table
@@ -189,19 +170,11 @@ def _score_table(title: str, scores: Any) -> Table:
 def _confusion_table(found: Evaluation) -> Table:
     labels = found.confusion.labels
     if len(labels) <= SMALL_CONFUSION:
-        table = Table(title="Which label is taken for which (rows: true)")
-        table.add_column("")
-        for label in labels:
-            table.add_column(str(label), justify="right")
-        for label, counts in zip(labels, found.confusion.counts, strict=True):
-            table.add_row(str(label), *(f"{n:,}" for n in counts))
-        return table
-    table = Table(title="Commonest mistakes")
-    for name in ("true", "predicted", "times"):
-        table.add_column(name)
-    for true, predicted, n in found.confusion.worst(15):
-        table.add_row(str(true), str(predicted), f"{n:,}")
-    return table
+        counts = zip(labels, found.confusion.counts, strict=True)
+        rows = ((str(label), *(f"{n:,}" for n in of_label)) for label, of_label in counts)
+        return table_of("Which label is taken for which (rows: true)", ("", *map(str, labels)), rows, n_left=1)
+    worst = ((str(true), str(predicted), f"{n:,}") for true, predicted, n in found.confusion.worst(15))
+    return table_of("Commonest mistakes", ("true", "predicted", "times"), worst, n_left=3)
 
 
 def run_convert(

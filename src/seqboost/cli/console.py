@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from types import FrameType
 from typing import Any, TextIO, TypeVar
@@ -20,6 +20,7 @@ from typing import Any, TextIO, TypeVar
 import rich.console
 import typer
 import typer.core
+from rich.table import Table
 from rich.text import Text
 
 from seqboost.core.exceptions import MemoryLimitError, MissingExtraError, ParameterError, SeqboostError
@@ -36,6 +37,7 @@ __all__ = [
     "reading_bar",
     "say",
     "show",
+    "table_of",
     "visible",
     "visible_output",
 ]
@@ -106,6 +108,18 @@ class Console(rich.console.Console):
     def render_str(self, text: str, **settings: Any) -> Text:
         """Turn a string into text."""
         return super().render_str(visible(text), **settings)
+
+
+def table_of(
+    title: str, columns: Iterable[str], rows: Iterable[Iterable[rich.console.RenderableType]], *, n_left: int = 0
+) -> Table:
+    """Lay out a table whose columns are aligned to the right, but for the first ``n_left``."""
+    table = Table(title=title)
+    for j, name in enumerate(columns):
+        table.add_column(name, justify="left" if j < n_left else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 class Commands(typer.core.TyperGroup):

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 import seqboost
 from seqboost.cli.console import reading_bar, say
+from seqboost.cli.options import reading_from
 from seqboost.core.exceptions import ModelFileError
 from seqboost.files import Answers, SequenceData, read_sequences
 
-__all__ = ["answers_of", "file_order", "load_data", "load_model", "tell_bad"]
+__all__ = ["answers_of", "file_order", "load_data", "load_model", "open_model", "tell_bad"]
 
 
 def load_model(path: Path) -> Any:
@@ -23,6 +24,14 @@ def load_model(path: Path) -> Any:
             f"there is no model file {str(path)!r}; train one with: seqboost train DATA --model {path}"
         )
     return seqboost.load(path)
+
+
+def open_model(path: Path, paths: list[Path], given: dict[str, Any], decoding: str | None = None) -> tuple[Any, Any]:
+    """Read a model file; return the model and how to read data files: as its own were, but for ``given``."""
+    model = load_model(path)
+    if decoding is not None:
+        model.set_params(decoding=decoding)
+    return model, reading_from(getattr(model, "reading_", None), paths, given)
 
 
 def load_data(paths: list[Path], reading: Any, *, labels: str, skip_bad: bool, quiet: bool) -> SequenceData:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 import seqboost
-from seqboost.cli.console import Console
+from seqboost.cli.console import Console, table_of
 from seqboost.core.exceptions import MissingExtraError
 
 __all__ = ["MissingExtraError", "run_demo"]
@@ -103,13 +103,9 @@ def scores(truth: Labels, predicted: Sequence[NDArray[np.int64]]) -> tuple[float
 
 def score_table(rows: dict[str, tuple[float, float, float]]) -> Table:
     """Lay out the scores of the model and its baselines."""
-    table = Table(title="On words never seen")
-    table.add_column("")
-    for column in ("letters right", "words wholly right", "F1 of the breaks"):
-        table.add_column(column, justify="right")
-    for name, values in rows.items():
-        table.add_row(name, *(f"{100 * value:.1f} %" for value in values))
-    return table
+    columns = ("", "letters right", "words wholly right", "F1 of the breaks")
+    shares = ((name, *(f"{100 * value:.1f} %" for value in values)) for name, values in rows.items())
+    return table_of("On words never seen", columns, shares, n_left=1)
 
 
 def hyphenate(word: str, labels: NDArray[np.int64]) -> str:
@@ -119,14 +115,13 @@ def hyphenate(word: str, labels: NDArray[np.int64]) -> str:
 
 def example_table(words: Sequence[str], truth: Labels, predicted: Labels, probabilities: list[NDArray]) -> Table:
     """Show words with the probability of a break after each letter where it is not negligible."""
-    table = Table(title="A few of them, with the probability of a break")
-    for column in ("model", "patterns", "break after"):
-        table.add_column(column)
+    rows = []
     for word, correct, found, probability in zip(words, truth, predicted, probabilities, strict=True):
         chances = "  ".join(f"{word[: i + 1]}· {p:.0%}" for i, p in enumerate(probability) if p >= 0.05)
         style = "green" if np.array_equal(correct, found) else "red"
-        table.add_row(Text(hyphenate(word, found), style=style), hyphenate(word, correct), chances or "nowhere")
-    return table
+        rows.append((Text(hyphenate(word, found), style=style), hyphenate(word, correct), chances or "nowhere"))
+    title = "A few of them, with the probability of a break"
+    return table_of(title, ("model", "patterns", "break after"), rows, n_left=3)
 
 
 def run_demo(n_words: int = 6000, seed: int = 0, console: Console | None = None) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from seqboost.cli.console import Console, print_json, visible
+from seqboost.cli.console import Console, print_json, table_of, visible
 from seqboost.cli.data import load_data, load_model
 from seqboost.cli.options import reading_from
 from seqboost.cli.plots import check_plot, save_plot
@@ -133,33 +133,23 @@ def _show_model(model: Any, about: dict[str, Any], gains: FeatureImportances, to
         console.print(_gain_table(f"Features by gain for {label}", gains.top(label, top), of_label))
     if len(gains.labels) > SHOWN_LABELS:
         console.print(f"… and {len(gains.labels) - SHOWN_LABELS} labels more; --json has all")
-    weights = linear_weights(model)[:top]
+    weights = [(str(weight.label), weight.name, f"{weight.weight:+.2f}") for weight in linear_weights(model)[:top]]
     if weights:
-        table = Table(title="Strongest weights of the linear start")
-        for name in ("label", "feature"):
-            table.add_column(name)
-        table.add_column("weight", justify="right")
-        for weight in weights:
-            table.add_row(str(weight.label), weight.name, f"{weight.weight:+.2f}")
-        console.print(table)
-    found = _transition_rows(model)
+        console.print(
+            table_of("Strongest weights of the linear start", ("label", "feature", "weight"), weights, n_left=2)
+        )
+    found = [
+        (before, after, "forbidden" if score is None else f"{score:+.2f}")
+        for before, after, score in _transition_rows(model)[:SHOWN_TRANSITIONS]
+    ]
     if found:
-        table = Table(title="Strongest transitions, before the input speaks")
-        for name in ("from", "to"):
-            table.add_column(name)
-        table.add_column("score", justify="right")
-        for before, after, score in found[:SHOWN_TRANSITIONS]:
-            table.add_row(before, after, "forbidden" if score is None else f"{score:+.2f}")
-        console.print(table)
+        title = "Strongest transitions, before the input speaks"
+        console.print(table_of(title, ("from", "to", "score"), found, n_left=2))
 
 
 def _gain_table(title: str, rows: list[tuple[str, float]], total: float) -> Table:
-    table = Table(title=title)
-    table.add_column("feature")
-    table.add_column("share of gain", justify="right")
-    for name, gain in rows:
-        table.add_row(name, f"{100 * gain / total:.1f} %")
-    return table
+    shares = ((name, f"{100 * gain / total:.1f} %") for name, gain in rows)
+    return table_of(title, ("feature", "share of gain"), shares, n_left=1)
 
 
 def _transition_rows(model: Any) -> list[tuple[str, str, float | None]]:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seqboost.cli.console import print_json, say
-from seqboost.cli.data import load_data, load_model
-from seqboost.cli.options import reading_from
+from seqboost.cli.data import load_data, open_model
 from seqboost.core.exceptions import DataFileError
 from seqboost.reporting import write_report
 
@@ -31,10 +30,7 @@ def run_report(
     """Label files and write the page."""
     if target.is_dir() or not target.resolve().parent.is_dir():
         raise DataFileError(f"cannot write a page to {str(target)!r}: name a file in a folder that exists")
-    model = load_model(model_path)
-    if decoding is not None:
-        model.set_params(decoding=decoding)
-    reading = reading_from(getattr(model, "reading_", None), paths, given)
+    model, reading = open_model(model_path, paths, given, decoding)
     data = load_data(paths, reading, labels="optional", skip_bad=skip_bad, quiet=quiet or as_json)
     data = data.with_labels_of(model.classes_.tolist())
     y = None if data.label_codes is None else data.y

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from seqboost.core.exceptions import InputError, InputTypeError, ModelFileError
 from seqboost.core.stored import MAX_BYTES, Stored
-from seqboost.estimators.parameters import check_parameters
+from seqboost.estimators.parameters import check_parameters, plain_number
 from seqboost.estimators.transitions import followers
 from seqboost.model import read_model, write_model
 from seqboost.sequences import BatchSchema, LabelCoder
@@ -222,7 +222,7 @@ def _plain_classes(classes: NDArray[Any]) -> list[Any]:
     _check_room(classes.tolist())
     plain = []
     for label in classes.tolist():
-        parts = [_python_scalar(part) for part in (label if isinstance(label, tuple) else (label,))]
+        parts = [plain_number(part) for part in (label if isinstance(label, tuple) else (label,))]
         if not all(isinstance(part, (str, int, float, bool)) for part in parts):
             raise InputTypeError(
                 f"the label {label!r} of type {type(label).__name__} cannot be written to a model file; use labels "
@@ -240,11 +240,6 @@ def _plain_classes(classes: NDArray[Any]) -> list[Any]:
             )
         plain.append(parts if isinstance(label, tuple) else parts[0])
     return plain
-
-
-def _python_scalar(value: Any) -> Any:
-    """Return numbers, booleans and strings of NumPy as Python's; times are left, which would become bare ints."""
-    return value.item() if isinstance(value, (np.bool_, np.integer, np.floating, np.str_)) else value
 
 
 def _is_unicode(text: str) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.boosting import Callback, History, LinearFit, Stopping
+from seqboost.boosting import Callback, History, Stopping
+from seqboost.linear import LinearFit
 from seqboost.model import FrozenModel
 
 __all__ = ["Settings", "Trained"]

@@ -11,17 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from seqboost.boosting import (
-    History,
-    LinearFit,
-    LinearStart,
-    LinearTask,
-    cross_scores,
-    digest,
-    label_table,
-    linear_start,
-)
-from seqboost.boosting.linear import Plan
+from seqboost.boosting import History, label_table
 from seqboost.chain import Potentials, posterior
 from seqboost.core.contexts import ContextSpace, observed_contexts
 from seqboost.core.exceptions import InputError
@@ -29,7 +19,19 @@ from seqboost.estimators.positions import Positions
 from seqboost.estimators.seen import SeenStart, seen_start, uses_seen
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.transitions import constraint_scores
-from seqboost.features import FeatureBinner, LinearColumns, LinearRows, LinearWeights
+from seqboost.features import FeatureBinner
+from seqboost.linear import (
+    LinearColumns,
+    LinearFit,
+    LinearRows,
+    LinearStart,
+    LinearTask,
+    LinearWeights,
+    Plan,
+    cross_scores,
+    digest,
+    linear_start,
+)
 from seqboost.model import forest_scores
 
 __all__ = ["Start", "fresh_start", "labels_alone", "linear_task", "resumed_start", "seen_labels_alone"]

@@ -15,7 +15,6 @@ from seqboost.boosting import (
     Boosting,
     Callback,
     Examples,
-    LinearFit,
     SharedTreeFitter,
     TreeFitter,
     boost,
@@ -25,7 +24,6 @@ from seqboost.boosting import (
 from seqboost.chain import SeenContexts
 from seqboost.core.contexts import ContextSpace, context_space, observed_contexts
 from seqboost.core.exceptions import InputError
-from seqboost.core.offsets import sequence_numbers
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
@@ -35,6 +33,7 @@ from seqboost.estimators.seen import seen_bytes
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.starting import fresh_start, labels_alone, linear_task, resumed_start, seen_labels_alone
 from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.linear import LinearFit
 from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import (
     BeamLikelihood,
@@ -138,13 +137,9 @@ class _Chain:
     def examples(self, data: Positions) -> Examples:
         labels, offsets, n_labels, order = data.labels, data.offsets, self.space.n_labels, self.space.order
         marked, _ = observed_contexts(labels, offsets, n_labels, order, mark_unobserved=True)
-        return Examples(
-            labels=np.where(marked >= 0, labels, -1).astype(np.int32),
-            slot=np.maximum(marked, 0) if self.joint else np.zeros_like(marked),
-            sequence=sequence_numbers(offsets),
-            n_fitted=data.n_fitted,
-            n_rows=len(labels),
-        )
+        usable = np.where(marked >= 0, labels, -1).astype(np.int32)
+        slot = np.maximum(marked, 0) if self.joint else np.zeros_like(marked)
+        return Examples.of_sequences(usable, slot, offsets, data.n_fitted)
 
 
 def _fit_binner(batch: SequenceBatch, settings: Settings) -> FeatureBinner:
@@ -159,14 +154,13 @@ def _choose_chain(
     binned: BinnedRows, settings: Settings, earlier: Trained | None, contexts: SeenContexts | None
 ) -> _Chain:
     """Decide whether potentials are joint; refuse what would not fit into memory."""
-    layout, space = binned.layout, ContextSpace(len(settings.classes), settings["order"])
+    space = ContextSpace(len(settings.classes), settings["order"])
     n_labels, order = space.n_labels, space.order if contexts is None else 0
-    n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
     most_leaves = max(2, n_labels**order * binned.n_rows // settings["min_samples_leaf"])
     memory = FitMemory(
-        binned.n_rows, n_labels, order, n_cells, min(settings["max_leaf_nodes"], most_leaves), settings.n_threads,
-        binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads), settings["trees"] == "shared",
-        settings["n_bags"], dividing_rate(binned),
+        binned.n_rows, n_labels, order, binned.layout.n_cells, min(settings["max_leaf_nodes"], most_leaves),
+        settings.n_threads, binned.nbytes + seen_bytes(contexts, binned.offsets, settings.n_threads),
+        settings["trees"] == "shared", settings["n_bags"], dividing_rate(binned),
     )  # fmt: skip
     if contexts is not None:
         joint = False
@@ -199,9 +193,7 @@ def _boosting(data: Positions, chain: _Chain, end: NDArray[np.float64], settings
 
 
 def _tree_fitter(binned: BinnedRows, chain: _Chain, settings: Settings) -> TreeFitter:
-    layout = binned.layout
-    n_features = layout.n_dense_features + layout.n_sparse_features
-    of_tree = max(1, math.ceil(settings["max_features_per_tree"] * n_features))
+    of_tree = max(1, math.ceil(settings["max_features_per_tree"] * binned.layout.n_features))
     of_node = max(1, math.ceil(settings["max_features"] * of_tree))
     limits = Limits(
         max_leaf_nodes=settings["max_leaf_nodes"],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.boosting import Callback, History, LinearFit, Stopping
+from seqboost.boosting import Callback, History, Stopping
 from seqboost.boosting.callbacks import evaluations, only_reads, retell
 from seqboost.chain import Potentials, SeenPotentials
 from seqboost.core.exceptions import MemoryLimitError, ParameterError
@@ -49,6 +49,7 @@ from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train, train_again
 from seqboost.estimators.transitions import followers
 from seqboost.estimators.trials import Heard, best_of_trials, left_to_trials, sample_for_trials, tried_on_sample
+from seqboost.linear import LinearFit
 from seqboost.model import FrozenModel
 from seqboost.sequences import SequenceBatch, class_weights
 

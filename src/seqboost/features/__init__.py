@@ -6,9 +6,7 @@ from seqboost.features.binner import FeatureBinner
 from seqboost.features.categories import MAX_DENSE_CATEGORIES, category_lookup
 from seqboost.features.filling import Filler
 from seqboost.features.layout import CATEGORICAL, NUMERIC, ORDERED, SUBSET, FeatureLayout
-from seqboost.features.linear import LinearColumns, LinearRows
 from seqboost.features.policies import parse_missing
-from seqboost.features.products import LinearGradient, LinearWeights
 from seqboost.features.rows import BinnedRows, binned_bytes
 from seqboost.features.windows import MAX_OFFSET, SPARSE_KEY, parse_window, window_name
 
@@ -24,10 +22,6 @@ __all__ = [
     "FeatureBinner",
     "FeatureLayout",
     "Filler",
-    "LinearColumns",
-    "LinearGradient",
-    "LinearRows",
-    "LinearWeights",
     "binned_bytes",
     "category_lookup",
     "parse_missing",

@@ -167,10 +167,20 @@ class FeatureLayout:
         """Number of sparse window features, those that are not enabled included."""
         return self.sparse_enabled.size
 
+    @property
+    def n_features(self) -> int:
+        """Number of window features, dense ones first."""
+        return self.n_dense_features + self.n_sparse_features
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of a histogram over all window features."""
+        return int((self.n_values + 2).sum()) + self.n_slots * len(self.sparse_offsets)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the dense window features, then of the sparse ones; made when first asked for."""
-        n_features = self.n_dense_features + self.n_sparse_features
+        n_features = self.n_features
         return tuple(self.feature_name(feature) for feature in range(n_features))
 
     def feature_name(self, feature: int) -> str:

@@ -13,20 +13,16 @@ import numpy as np
 
 from seqboost.features.binner import FeatureBinner
 from seqboost.features.categories import MAX_DENSE_CATEGORIES, NoValue
-from seqboost.features.layout import CATEGORICAL, NUMERIC, FeatureLayout
-from seqboost.features.linear import LinearColumns
-from seqboost.features.products import LinearWeights
+from seqboost.features.layout import CATEGORICAL, FeatureLayout
 from seqboost.features.rows import BinnedRows
 from seqboost.sequences import SequenceBatch
 
 __all__ = [
     "ABSENT",
+    "category_code",
     "cell_values",
     "expected_window_value",
     "reference_filled",
-    "reference_linear_features",
-    "reference_linear_gradient",
-    "reference_linear_scores",
     "reference_rows",
     "reference_thresholds",
     "window_value",
@@ -103,7 +99,7 @@ def _row_codes(binner: FeatureBinner, batch: SequenceBatch, row: int) -> list[in
             known = binner.categories[categorical]
             if len(known) <= MAX_DENSE_CATEGORIES:
                 n_values = max(len(known), 1)
-                codes.append(_category_code(batch, row, categorical, known, n_values, n_values + 2))
+                codes.append(category_code(batch, row, categorical, known, n_values, n_values + 2))
             categorical += 1
         else:
             first, last = binner.threshold_start[numeric : numeric + 2]
@@ -113,9 +109,8 @@ def _row_codes(binner: FeatureBinner, batch: SequenceBatch, row: int) -> list[in
     return codes
 
 
-def _category_code(
-    batch: SequenceBatch, row: int, column: int, known: Sequence[Any], missing: int, unknown: int
-) -> int:
+def category_code(batch: SequenceBatch, row: int, column: int, known: Sequence[Any], missing: int, unknown: int) -> int:
+    """Return the number of a categorical value among the known ones, or ``missing``, or ``unknown``."""
     code = batch.categorical[row, column]
     if code < 0:
         return missing
@@ -134,7 +129,7 @@ def _row_slots(binner: FeatureBinner, batch: SequenceBatch, row: int) -> list[in
     s = 0
     for column, known in enumerate(binner.categories):
         if len(known) > MAX_DENSE_CATEGORIES:
-            code = _category_code(batch, row, column, known, len(known), ABSENT)
+            code = category_code(batch, row, column, known, len(known), ABSENT)
             if code != ABSENT:
                 slots.append(int(slot_start[s]) + code)
             s += 1
@@ -250,70 +245,3 @@ def _slot_of_feature(layout: FeatureLayout, slots: Sequence[int], s: int) -> int
     if len(mine) > 1:
         raise AssertionError(f"sparse feature {s} has {len(mine)} slots in one row")
     return mine[0] if mine else ABSENT
-
-
-def reference_linear_features(columns: LinearColumns, batch: SequenceBatch, row: int) -> dict[int, float]:
-    """Features of a linear model that a position sees, with their values: look for the neighbour at each offset."""
-    sequence = next(i for i in range(batch.offsets.size - 1) if batch.offsets[i] <= row < batch.offsets[i + 1])
-    found: dict[int, float] = {}
-    for o, offset in enumerate(columns.offsets):
-        at = row + int(offset)
-        if batch.offsets[sequence] <= at < batch.offsets[sequence + 1]:
-            pairs = [(columns.feature_of[o, c], x) for c, x in _linear_pairs(columns, batch, at)]
-        else:
-            pairs = [(columns.boundary[o], 1.0)]
-        for feature, x in pairs:
-            if feature >= 0:
-                found[int(feature)] = found.get(int(feature), 0.0) + x
-    return found
-
-
-def _linear_pairs(columns: LinearColumns, batch: SequenceBatch, row: int) -> list[tuple[int, float]]:
-    """Columns and values of a row."""
-    pairs: list[tuple[int, float]] = []
-    n_numeric = int((columns.binner.column_kinds == NUMERIC).sum())
-    for j in range(n_numeric):
-        x = float(columns.binner.numbers(batch)[row, j])
-        if math.isnan(x):
-            pairs.append((2 * j + 1, 1.0))
-        else:
-            standard = (x - columns.mean[j]) / columns.scale[j]
-            pairs.append((2 * j, min(max(standard, columns.low[j]), columns.high[j])))
-    first = 2 * n_numeric
-    for j, known in enumerate(columns.binner.categories):
-        code = _category_code(batch, row, j, known, len(known), ABSENT)
-        if code != ABSENT:
-            pairs.append((first + code, 1.0))
-        first += len(known) + 1
-    if batch.sparse is not None:
-        cells = batch.sparse[[row]].tocoo()
-        for column, x in zip(cells.coords[1], cells.data, strict=True):
-            missing = math.isnan(x)
-            limit = columns.sparse_limit[column]
-            value = 1.0 if missing else min(max(float(x) / columns.sparse_scale[column], -limit), limit)
-            pairs.append((first + int(column) + missing * batch.sparse.shape[1], value))
-    return pairs
-
-
-def reference_linear_scores(weights: LinearWeights, batch: SequenceBatch) -> list[list[float]]:
-    """Scores of all positions, [row][label]; the slow twin of `LinearWeights.scores`."""
-    scores = []
-    for row in range(int(batch.offsets[-1])):
-        total = [0.0] * weights.n_labels
-        for feature, x in reference_linear_features(weights.columns, batch, row).items():
-            for place in range(weights.start[feature], weights.start[feature + 1]):
-                total[weights.label[place]] += x * float(weights.value[place])
-        scores.append(total)
-    return scores
-
-
-def reference_linear_gradient(
-    weights: LinearWeights, batch: SequenceBatch, n_rows: int, gradient: Sequence[Sequence[float]]
-) -> list[float]:
-    """Sum x · gradient[row][label] of each weight over the first rows; the slow twin of `LinearGradient`."""
-    summed = [0.0] * len(weights.label)
-    for row in range(n_rows):
-        for feature, x in reference_linear_features(weights.columns, batch, row).items():
-            for place in range(weights.start[feature], weights.start[feature + 1]):
-                summed[place] += x * float(gradient[row][weights.label[place]])
-    return summed

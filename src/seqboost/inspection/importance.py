@@ -65,7 +65,7 @@ class FeatureImportances:
 def split_names(forest: Forest, layout: FeatureLayout) -> tuple[NDArray[np.int64], list[str]]:
     """Return a number for the feature of each split, and the names of the features that occur."""
     feature = forest.feature.astype(np.int64)
-    n_window = layout.n_dense_features + layout.n_sparse_features
+    n_window = layout.n_features
     feature[forest.kind == SPARSE] += layout.n_dense_features
     feature[forest.kind == LAG] += n_window
     used, numbers = np.unique(feature, return_inverse=True)

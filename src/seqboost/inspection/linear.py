@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.features import LinearColumns
 from seqboost.features.windows import window_name
+from seqboost.linear import LinearColumns
 
 __all__ = ["LinearWeight", "column_names", "linear_weights"]
 

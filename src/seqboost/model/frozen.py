@@ -12,7 +12,8 @@ from seqboost.chain import Potentials, SeenContexts, SeenPotentials
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.exceptions import ModelFileError, ParameterError
 from seqboost.core.stored import MAX_ORDER, Stored, part_of
-from seqboost.features import BinnedRows, FeatureBinner, LinearRows, LinearWeights
+from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.linear import LinearRows, LinearWeights
 from seqboost.model.forest import Forest
 from seqboost.model.scoring import forest_scores
 

@@ -160,12 +160,6 @@ class BagLikelihood:
         self._row_weights = np.where(self._observed, np.repeat(sequence_weights, lengths), 0.0)
         self._n_observed: NDArray[np.int64] = np.add.reduceat(self._observed, offsets[:-1], dtype=np.int64)
 
-    def with_effect(self, effect: NDArray[np.float64]) -> BagLikelihood:
-        """Return the same objective with another η."""
-        other = object.__new__(BagLikelihood)
-        other.__dict__ |= self.__dict__ | {"_effect": np.asarray(effect, dtype=np.float64)}
-        return other
-
     def derivatives(
         self, scores: NDArray[np.float32], table: NDArray[np.float64] | None = None, n_threads: int = 1
     ) -> Derivatives:

@@ -36,7 +36,6 @@ from seqboost.objectives import checks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
-from seqboost.objectives.forbidden import raise_if_forbidden
 
 __all__ = ["BeamLikelihood"]
 
@@ -75,15 +74,11 @@ class BeamLikelihood(ChainObjective):
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         checks.check_observed(self._labels, self._offsets, "training with a beam", "use beam=None in fit")
-        space, lengths = self._space, np.diff(self._offsets)
-        self.n_observed = lengths.astype(np.int64)
-        self._weights = weights
-        self._row_weights = np.repeat(weights, lengths)
-        shape = (space.n_labels, len(self._labels), self._n_slots)
-        self._gradient, self._hessian = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
-        slot, self._extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
-        self._context = slot.astype(np.int64)
-        self._slot = slot if self._n_slots > 1 else np.zeros_like(slot)
+        self._set_up(weights, self._labels >= 0)
+        space = self._space
+        self._slot, self._extended = self._observed_path()
+        context, _ = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
+        self._context = context.astype(np.int64)
         self._chunks = sequence_chunks(self._offsets)
         self._factor = 2.0 * (1 + 2 * space.order) if self._curvature == MIXING else 1.0
         n_tables, n_extended, n_labels = (2, space.n_extended, space.n_labels) if self.has_table else (0, 0, 0)
@@ -93,19 +88,10 @@ class BeamLikelihood(ChainObjective):
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Return gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         value, n_correct = self._run(scores, table, self._gradient, n_threads, with_derivatives=True)
-        table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
+        of_table = self._table_derivatives() if self.has_table else (None, None)
         if self._curvature == COUNT:
             count_cells(self._space, self._row_weights, self._context_type, self._hessian)
-        return Derivatives(
-            gradient=self._gradient,
-            hessian=self._hessian,
-            table_gradient=table_gradient,
-            table_hessian=table_hessian,
-            log_likelihood=value,
-            n_correct=n_correct,
-            n_observed=self.n_observed,
-            caution=1.0,
-        )
+        return self._as_derivatives(value, n_correct, of_table)
 
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
@@ -122,14 +108,12 @@ class BeamLikelihood(ChainObjective):
         *,
         with_derivatives: bool,
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        if scores.shape != self._gradient.shape:
-            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
-        p = Potentials(scores, table, self._offsets, self._space.order, self._end)
+        p = self._potentials(scores, table)
         rows = np.arange(len(self._labels))
         path = p.table[self._extended, self._labels] + p.scores[self._labels, rows, self._slot]
         value = np.add.reduceat(path, self._offsets[:-1]) + p.end[self._labels[self._offsets[1:] - 1]]
         if not np.all(np.isfinite(value)):
-            raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+            self._raise_if_forbidden(table)
         n_correct = np.zeros(len(value), dtype=np.int64)
         tasks = [(p, chunk, marginals, value, n_correct, with_derivatives) for chunk in range(len(self._chunks))]
         run_tasks(self._run_chunk, tasks, n_threads)

@@ -8,17 +8,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.contexts import ContextSpace
+from seqboost.chain import Potentials
+from seqboost.core.contexts import ContextSpace, observed_contexts
+from seqboost.core.exceptions import ParameterError
 from seqboost.objectives import checks
 from seqboost.objectives.derivatives import Derivatives
+from seqboost.objectives.forbidden import raise_if_forbidden
 
 __all__ = ["ChainObjective"]
 
 
 class ChainObjective(ABC):
-    """Labels, sequences, weights and the shape of scores, checked; parameters as in ``Likelihood``."""
+    """Labels, sequences, weights, and buffers in the shape of scores; parameters as in ``Likelihood``.
+
+    A subclass calls ``_set_up`` from its ``_prepare``, and sets ``_chunks``.
+    """
 
     n_observed: NDArray[np.int64]
+    _chunks: Sequence[tuple[int, int]]
 
     def __init__(
         self,
@@ -48,6 +55,47 @@ class ChainObjective(ABC):
     @abstractmethod
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         """Take the weights of sequences, and make what stays the same from round to round."""
+
+    def _set_up(self, weights: NDArray[np.float64], is_scored: NDArray[np.bool_]) -> None:
+        """Count the positions that are scored, set the weights, and allocate the buffers of cells, filled with 0.
+
+        A sequence without a scored position has weight 0: it says nothing (Δ = P − P = 0).
+        """
+        scored_before = np.append(0, np.cumsum(is_scored))
+        self.n_observed = np.diff(scored_before[self._offsets])
+        self._weights = np.where(self.n_observed > 0, weights, 0.0)
+        self._row_weights = np.repeat(self._weights, np.diff(self._offsets))
+        shape = (self._space.n_labels, len(self._labels), self._n_slots)
+        self._gradient, self._hessian = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
+
+    def _observed_path(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the slots of scores and the rows of the table that the observed labels pass through, both (N,)."""
+        slot, extended = observed_contexts(self._labels, self._offsets, self._space.n_labels, self._space.order)
+        return slot if self._n_slots > 1 else np.zeros_like(slot), extended
+
+    def _check_shape(self, scores: NDArray[np.float32]) -> None:
+        if scores.shape != self._gradient.shape:
+            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
+
+    def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials:
+        self._check_shape(scores)
+        return Potentials(scores, table, self._offsets, self._space.order, self._end)
+
+    def _raise_if_forbidden(self, table: NDArray[np.float64]) -> None:
+        """Raise InputError if the labels of a sequence break a forbidden transition."""
+        raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+
+    def _as_derivatives(
+        self,
+        log_likelihood: NDArray[np.float64],
+        n_correct: NDArray[np.int64],
+        of_table: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None],
+        caution: float = 1.0,
+    ) -> Derivatives:
+        """Return the derivatives that the buffers hold, with those of the table."""
+        return Derivatives(
+            self._gradient, self._hessian, *of_table, log_likelihood, n_correct, self.n_observed, caution
+        )  # fmt: skip
 
     @abstractmethod
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:

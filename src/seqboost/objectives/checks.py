@@ -9,9 +9,10 @@ from seqboost.core.exceptions import InputError, ParameterError
 from seqboost.core.offsets import locate
 from seqboost.objectives.curvature import COUNT, MIXING, NEWTON
 
-__all__ = ["check_labels", "curvature_code", "position_weights", "sequence_weights"]
+__all__ = ["check_labels", "check_observed", "curvature_code", "position_weights", "sequence_weights"]
 
 _CURVATURES = {"count": COUNT, "newton": NEWTON, "mixing": MIXING}
+
 
 def curvature_code(curvature: str) -> int:
     """Give COUNT, NEWTON or MIXING."""
@@ -50,26 +51,20 @@ def check_labels(labels: NDArray[np.int32], offsets: NDArray[np.int64], n_labels
 
 
 def sequence_weights(weights: NDArray[np.float64] | None, n_sequences: int) -> NDArray[np.float64]:
-    """Give w of each sequence, 1 if there are none."""
-    if weights is None:
-        return np.ones(n_sequences)
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
-    if weights.shape != (n_sequences,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise InputError(
-            f"sequence weights must be {n_sequences} finite numbers >= 0, one per sequence; got shape "
-            f"{weights.shape}" + (f" with a smallest value of {weights.min()}" if weights.size else "")
-        )
-    return weights
+    """Return w of each sequence, 1 if there are none."""
+    return np.ones(n_sequences) if weights is None else _checked_weights(weights, n_sequences, "sequence")
 
 
 def position_weights(weights: NDArray[np.float64] | None, labels: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return v of each position: 1 if there are none, 0 where the label is unobserved."""
-    if weights is None:
-        return np.where(labels >= 0, 1.0, 0.0)
+    return np.where(labels >= 0, 1.0 if weights is None else _checked_weights(weights, len(labels), "position"), 0.0)
+
+
+def _checked_weights(weights: NDArray[np.float64], n: int, of: str) -> NDArray[np.float64]:
     weights = np.ascontiguousarray(weights, dtype=np.float64)
-    if weights.shape != labels.shape or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+    if weights.shape != (n,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise InputError(
-            f"position weights must be {len(labels)} finite numbers >= 0, one per position; got shape "
+            f"{of} weights must be {n} finite numbers >= 0, one per {of}; got shape "
             f"{weights.shape}" + (f" with a smallest value of {weights.min()}" if weights.size else "")
         )
-    return np.where(labels >= 0, weights, 0.0)
+    return weights

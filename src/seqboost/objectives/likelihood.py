@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, factored_chunks, log_partition_chunk, pair_sums_chunk, posterior_chunk
-from seqboost.core.contexts import observed_contexts, row_types
-from seqboost.core.exceptions import ParameterError
+from seqboost.core.contexts import row_types
 from seqboost.core.offsets import sequence_chunks
 from seqboost.core.threads import run_tasks
 from seqboost.objectives.cells import add_observed, score_cells, subtract_expected
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table, mean_caution, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
-from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.objectives.partial import ClampedSequences
 
 __all__ = ["Likelihood"]
@@ -76,11 +74,8 @@ class Likelihood(ChainObjective):
     """
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
-        observed = np.append(0, np.cumsum(self._labels >= 0))
-        self.n_observed = np.diff(observed[self._offsets])
+        self._set_up(weights, self._labels >= 0)
         self._complete = self.n_observed == np.diff(self._offsets)
-        # A sequence without a single observed label says nothing: Δ = P − P = 0.
-        self._weights = np.where(self.n_observed > 0, weights, 0.0)
         n_labels, offsets = self._space.n_labels, self._offsets
         self._chunks = factored_chunks(offsets, n_labels) if self.has_table else sequence_chunks(offsets)
         self._allocate()
@@ -89,16 +84,11 @@ class Likelihood(ChainObjective):
         """Make the buffers, and what stays the same from round to round."""
         space, n_positions, n_sequences = self._space, len(self._labels), len(self._offsets) - 1
         lengths = np.diff(self._offsets)
-        shape = (space.n_labels, n_positions, self._n_slots)
-        self._row_weights = np.repeat(self._weights, lengths)
-        self._gradient = np.empty(shape, dtype=np.float32)
-        self._hessian = np.empty(shape, dtype=np.float32)
         self._log_z = np.empty(n_sequences)
         self._path_score = np.empty(n_sequences)
         self._n_correct = np.empty(n_sequences, dtype=np.int64)
         self._best = np.empty(n_positions, dtype=np.int32)
-        slot, extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
-        self._slot = slot if self._n_slots > 1 else np.zeros_like(slot)
+        self._slot, extended = self._observed_path()
         self._known = np.maximum(self._labels, 0)
         # where the labelled paths run, in flat table and scores
         self._table_cell = extended.astype(np.int64) * space.n_labels + self._known
@@ -127,16 +117,9 @@ class Likelihood(ChainObjective):
         self._clamped.posterior(potentials, n_threads, with_pairs=self.has_table)
         tasks = [(potentials, chunk, first, last) for chunk, (first, last) in enumerate(self._chunks)]
         run_tasks(self._differentiate, tasks, n_threads)
-        table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
-        return Derivatives(
-            gradient=self._gradient,
-            hessian=self._hessian,
-            table_gradient=table_gradient,
-            table_hessian=table_hessian,
-            log_likelihood=self._finish_log_likelihood(table),
-            n_correct=self._n_correct.copy(),
-            n_observed=self.n_observed,
-            caution=self._caution(),
+        of_table = self._table_derivatives() if self.has_table else (None, None)
+        return self._as_derivatives(
+            self._finish_log_likelihood(table), self._n_correct.copy(), of_table, self._caution()
         )
 
     def log_likelihood(
@@ -147,11 +130,6 @@ class Likelihood(ChainObjective):
         self._clamped.log_partition(potentials, n_threads)
         run_tasks(self._evaluate, [(potentials, first, last) for first, last in self._chunks], n_threads)
         return self._finish_log_likelihood(table)
-
-    def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials:
-        if scores.shape != self._gradient.shape:
-            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
-        return Potentials(scores, table, self._offsets, self._space.order, self._end)
 
     def _differentiate(self, potentials: Potentials, chunk: int, first: int, last: int) -> None:
         """Fill the rows of one chunk of sequences: forward-backward, then cell by cell."""
@@ -221,7 +199,7 @@ class Likelihood(ChainObjective):
         with np.errstate(invalid="ignore"):  # -inf - -inf: the check below explains it
             found = np.where(self.n_observed > 0, np.minimum(self._path_score - self._log_z, 0.0), 0.0)
         if not np.all(np.isfinite(found)):
-            raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+            self._raise_if_forbidden(table)
         return found
 
     def _caution(self) -> float:

@@ -26,14 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import observed_contexts
-from seqboost.core.exceptions import ParameterError
 from seqboost.core.jit import jit
 from seqboost.core.offsets import sequence_chunks
 from seqboost.core.threads import run_tasks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING
 from seqboost.objectives.derivatives import Derivatives
-from seqboost.objectives.forbidden import raise_if_forbidden
 
 __all__ = ["LocalLikelihood"]
 
@@ -77,37 +75,22 @@ class LocalLikelihood(ChainObjective):
     """
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
-        space, offsets, n_positions = self._space, self._offsets, len(self._labels)
-        lengths = np.diff(offsets)
+        space, offsets = self._space, self._offsets
         marked, _ = observed_contexts(self._labels, offsets, space.n_labels, space.order, mark_unobserved=True)
         scored = (self._labels >= 0) & (marked >= 0)
         self._is_scored = scored
         self._ends_checked = not np.any(self._end == -np.inf)
-        before = np.append(0, np.cumsum(scored))
-        self.n_observed = np.diff(before[offsets])
-        self._weights = np.where(self.n_observed > 0, weights, 0.0)
-        self._row_weights = np.repeat(self._weights, lengths)
-        slot, self._extended = observed_contexts(self._labels, offsets, space.n_labels, space.order)
-        self._slot = slot if self._n_slots > 1 else np.zeros_like(slot)
+        self._set_up(weights, scored)
+        self._slot, self._extended = self._observed_path()
         self._chunks = sequence_chunks(offsets)
-        shape = (space.n_labels, n_positions, self._n_slots)
-        self._gradient, self._hessian = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
         n_sums = (len(self._chunks), space.n_extended if self.has_table else 0, space.n_labels)
         self._table_gradient, self._table_hessian = np.zeros(n_sums), np.zeros(n_sums)
 
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         log_prob, n_correct = self._run(scores, table, self._curvature, n_threads)
-        return Derivatives(
-            gradient=self._gradient,
-            hessian=self._hessian,
-            table_gradient=self._table_gradient.sum(axis=0) if self.has_table else None,
-            table_hessian=self._table_hessian.sum(axis=0) if self.has_table else None,
-            log_likelihood=log_prob,
-            n_correct=n_correct,
-            n_observed=self.n_observed,
-            caution=1.0,
-        )
+        sums = (self._table_gradient.sum(axis=0), self._table_hessian.sum(axis=0))
+        return self._as_derivatives(log_prob, n_correct, sums if self.has_table else (None, None))
 
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
@@ -132,8 +115,7 @@ class LocalLikelihood(ChainObjective):
         self, scores: NDArray[np.float32], table: NDArray[np.float64], curvature: int, n_threads: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Work through all chunks; complain if labels are impossible."""
-        if scores.shape != self._gradient.shape:
-            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
+        self._check_shape(scores)
         n_sequences = len(self._offsets) - 1
         log_prob, n_correct = np.zeros(n_sequences), np.zeros(n_sequences, dtype=np.int64)
         tasks = [
@@ -146,7 +128,7 @@ class LocalLikelihood(ChainObjective):
         ]  # fmt: skip
         run_tasks(local_chunk, tasks, n_threads)
         if not np.all(np.isfinite(log_prob)) or not self._ends_checked:
-            raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+            self._raise_if_forbidden(table)
             self._ends_checked = True
         return log_prob, n_correct
 

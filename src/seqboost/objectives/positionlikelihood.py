@@ -40,7 +40,6 @@ from numpy.typing import NDArray
 
 from seqboost.chain import PairMessages, Potentials, factored_chunks, pair_block, position_blocks, posterior_chunk
 from seqboost.core.contexts import row_types
-from seqboost.core.exceptions import ParameterError
 from seqboost.core.jit import jit
 from seqboost.core.offsets import sequence_chunks
 from seqboost.core.threads import run_tasks
@@ -48,7 +47,6 @@ from seqboost.objectives import checks
 from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.curvature import COUNT, MIXING, count_cells, count_table, mean_caution, mixing_sums
 from seqboost.objectives.derivatives import Derivatives
-from seqboost.objectives.forbidden import raise_if_forbidden
 
 __all__ = ["PositionLikelihood"]
 
@@ -113,14 +111,8 @@ class PositionLikelihood(ChainObjective):
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         space, offsets, n_positions = self._space, self._offsets, len(self._labels)
-        lengths = np.diff(offsets)
-        observed = np.append(0, np.cumsum(self._labels >= 0))
-        self.n_observed = np.diff(observed[offsets])
-        self._weights = np.where(self.n_observed > 0, weights, 0.0)
-        self._row_weights = np.repeat(self._weights, lengths)
+        self._set_up(weights, self._labels >= 0)
         self._chunks = factored_chunks(offsets, space.n_labels) if self.has_table else sequence_chunks(offsets)
-        shape = (space.n_labels, n_positions, self._n_slots)
-        self._gradient, self._hessian = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
         self._table_sums = np.empty((len(self._chunks), 2, space.n_extended if self.has_table else 0, space.n_labels))
         self._tau = np.zeros((2, n_positions), dtype=np.float32)  # forward, backward
         self._reach = np.zeros((2, n_positions), dtype=np.float32)  # R_t, L_t
@@ -142,16 +134,7 @@ class PositionLikelihood(ChainObjective):
         table_gradient, table_hessian = self._table_sums.sum(axis=0) if self.has_table else (None, None)
         if self.has_table and self._curvature == COUNT:
             table_hessian = self._table_count.copy()
-        return Derivatives(
-            gradient=self._gradient,
-            hessian=self._hessian,
-            table_gradient=table_gradient,
-            table_hessian=table_hessian,
-            log_likelihood=value,
-            n_correct=n_correct,
-            n_observed=self.n_observed,
-            caution=self._caution(),
-        )
+        return self._as_derivatives(value, n_correct, (table_gradient, table_hessian), self._caution())
 
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1
@@ -170,12 +153,11 @@ class PositionLikelihood(ChainObjective):
         return np.zeros(n_sequences), np.zeros(n_sequences, dtype=np.int64)
 
     def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials:
-        if scores.shape != self._gradient.shape:
-            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
+        potentials = super()._potentials(scores, table)
         if not self._paths_checked:
-            raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+            self._raise_if_forbidden(table)
             self._paths_checked = True
-        return Potentials(scores, table, self._offsets, self._space.order, self._end)
+        return potentials
 
     def _evaluate(
         self,
@@ -230,9 +212,7 @@ class PositionLikelihood(ChainObjective):
         if measures:
             self._fill_factors(first, last)
         space = self._space
-        rows = _Rows(
-            self._labels, self._terms, self._row_weights, self._prob, self._factors, self._offsets, space.base
-        )
+        rows = _Rows(self._labels, self._terms, self._row_weights, self._prob, self._factors, self._offsets, space.base)
         targets = _Targets(self._gradient.reshape(-1), self._hessian.reshape(-1), self._table_sums[chunk])
         after = np.empty((stop - begin, space.n_contexts))  # B_{t+1}
         work = np.empty((5, max(space.n_contexts, space.n_labels)))

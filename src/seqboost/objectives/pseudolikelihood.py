@@ -39,8 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Potentials
-from seqboost.core.contexts import observed_contexts, row_types
-from seqboost.core.exceptions import ParameterError
+from seqboost.core.contexts import row_types
 from seqboost.core.offsets import position_bounds, sequence_chunks
 from seqboost.core.threads import run_tasks
 from seqboost.objectives.blankets import find_blankets
@@ -49,7 +48,6 @@ from seqboost.objectives.chains import ChainObjective
 from seqboost.objectives.conditionals import VALUES, Found, Sums, Targets, differentiate, fill_observed, nothing_found
 from seqboost.objectives.curvature import COUNT, count_cells, count_table
 from seqboost.objectives.derivatives import Derivatives
-from seqboost.objectives.forbidden import raise_if_forbidden
 
 __all__ = ["PseudoLikelihood"]
 
@@ -106,21 +104,17 @@ class PseudoLikelihood(ChainObjective):
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         self._blankets = find_blankets(self._labels, self._offsets, self._space, self._n_slots)
         self._first_scored = np.searchsorted(self._blankets.rows, self._offsets)
-        self.n_observed = np.diff(self._first_scored)
-        self._weights = np.where(self.n_observed > 0, weights, 0.0)
+        self._set_up(weights, np.isin(np.arange(len(self._labels)), self._blankets.rows))
         self._chunks = sequence_chunks(self._offsets)
         self._allocate()
 
     def _allocate(self) -> None:
         """Make the buffers, and what stays the same from round to round."""
         space, n_positions = self._space, len(self._labels)
-        shape = (space.n_labels, n_positions, self._n_slots)
-        self._row_weights = np.repeat(self._weights, np.diff(self._offsets))
-        self._gradient, self._hessian = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
         self._found = nothing_found(n_positions)
-        slot, extended = observed_contexts(self._labels, self._offsets, space.n_labels, space.order)
+        slot, extended = self._observed_path()
         known = np.maximum(self._labels, 0)
-        self._path = score_cells(known, slot if self._n_slots > 1 else np.zeros_like(slot), self._n_slots)
+        self._path = score_cells(known, slot, self._n_slots)
         n_sums = 2 * space.n_extended * space.n_labels if self.has_table else 0
         self._means, self._variances = np.zeros((2, len(self._chunks), n_sums))
         if self._curvature == COUNT:
@@ -146,16 +140,8 @@ class PseudoLikelihood(ChainObjective):
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         sums = self._run(scores, table, self._found, self._curvature, n_threads)
-        table_gradient, table_hessian = self._table_derivatives() if self.has_table else (None, None)
-        return Derivatives(
-            gradient=self._gradient,
-            hessian=self._hessian,
-            table_gradient=table_gradient,
-            table_hessian=table_hessian,
-            log_likelihood=sums.log_prob,
-            n_correct=sums.n_correct,
-            n_observed=self.n_observed,
-            caution=1.0,
+        return self._as_derivatives(
+            sums.log_prob, sums.n_correct, self._table_derivatives() if self.has_table else (None, None)
         )
 
     def log_likelihood(
@@ -168,16 +154,14 @@ class PseudoLikelihood(ChainObjective):
         self, scores: NDArray[np.float32], table: NDArray[np.float64], found: Found, curvature: int, n_threads: int
     ) -> Sums:
         """Work through all chunks; complain if labels are impossible."""
-        if scores.shape != self._gradient.shape:
-            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
-        potentials = Potentials(scores, table, self._offsets, self._space.order, self._end)
+        potentials = self._potentials(scores, table)
         tables = np.concatenate([potentials.table.reshape(-1), potentials.table.T.reshape(-1)])
         n_sequences = len(self._offsets) - 1
         sums = Sums(np.empty(n_sequences), np.empty(n_sequences, dtype=np.int64))
         tasks = [(potentials, tables, found, sums, curvature, chunk) for chunk in range(len(self._chunks))]
         run_tasks(self._run_chunk, tasks, n_threads)
         if not np.all(np.isfinite(sums.log_prob)):
-            raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+            self._raise_if_forbidden(table)
         return sums
 
     def _run_chunk(

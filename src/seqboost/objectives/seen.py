@@ -35,7 +35,6 @@ from seqboost.chain import (
     seen_steps,
 )
 from seqboost.core.contexts import row_types
-from seqboost.core.exceptions import ParameterError
 from seqboost.objectives import checks
 from seqboost.objectives.cells import add_observed, subtract_expected
 from seqboost.objectives.curvature import COUNT, MIXING
@@ -112,8 +111,7 @@ class SeenLikelihood(Likelihood):
         return np.concatenate([np.repeat(per_state, np.diff(contexts.arc_start)), per_state])
 
     def _potentials(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> SeenPotentials:  # type: ignore[override]
-        if scores.shape != self._gradient.shape:
-            raise ParameterError(f"scores must have shape {self._gradient.shape}, got {scores.shape}")
+        self._check_shape(scores)
         return SeenPotentials(scores, table, self._offsets, self._contexts, self._end)
 
     def _differentiate(self, potentials: SeenPotentials, chunk: int, first: int, last: int) -> None:  # type: ignore[override]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from seqboost.core.exceptions import MissingExtraError, ParameterError
 from seqboost.estimators.family.matrices import indicator_matrix
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, real
-from seqboost.features import LinearColumns, LinearRows, LinearWeights
+from seqboost.linear import LinearColumns, LinearRows, LinearWeights
 
 __all__ = ["attributes", "read_weights", "train"]
 

@@ -43,7 +43,8 @@ from seqboost.estimators.parameters import (
     random_state_rule,
     real,
 )
-from seqboost.features import FeatureBinner, LinearColumns
+from seqboost.features import FeatureBinner
+from seqboost.linear import LinearColumns
 from seqboost.sequences import LabelCoder, SequenceBatch
 
 __all__ = ["IOHMM"]

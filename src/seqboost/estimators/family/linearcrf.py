@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import ParameterError
-from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family import crfsuite
-from seqboost.estimators.family.linear import LinearChain, LinearLabeler
-from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, real
+from seqboost.estimators.family.linear import LinearLabeler
+from seqboost.estimators.parameters import Rule, integer, one_of, plain_number, real
 from seqboost.estimators.prediction import PREDICTION_RULES
+from seqboost.linear import LinearChain, LinearColumns, LinearRows
 
 __all__ = ["LinearCRF"]
 
@@ -88,6 +88,8 @@ class LinearCRF(LinearLabeler):
     010101
     """
 
+    _rules = RULES
+
     def __init__(
         self,
         *,
@@ -117,24 +119,9 @@ class LinearCRF(LinearLabeler):
         self.sequence = sequence
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> LinearCRF:
-        """Train on sequences.
-
-        Parameters
-        ----------
-        X, y : as in :meth:`seqboost.TreeCRF.fit`
-            Every label must be observed.
-
-        Returns
-        -------
-        self : LinearCRF
-        """
-        check_parameters("LinearCRF", vars(self), RULES)
-        with unchanged_on_failure(self):
-            training, columns, rows = self._learned_rows(X, y)
-            content = crfsuite.train(columns, rows, training.labels, str(self.algorithm), self._crfsuite_parameters())
-            self._set_chain(LinearChain(*crfsuite.read_weights(content, columns, len(self.classes_)), 1))
-        return self
+    def _train(self, columns: LinearColumns, rows: LinearRows, labels: NDArray[np.int32]) -> None:
+        content = crfsuite.train(columns, rows, labels, str(self.algorithm), self._crfsuite_parameters())
+        self._set_chain(LinearChain(*crfsuite.read_weights(content, columns, len(self.classes_)), 1))
 
     def _crfsuite_parameters(self) -> dict[str, Any]:
         """Return the parameters under CRFsuite's names."""

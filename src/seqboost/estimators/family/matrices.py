@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from seqboost.core.offsets import position_bounds
-from seqboost.features import CATEGORICAL, FeatureBinner, LinearColumns, LinearRows, category_lookup
+from seqboost.features import CATEGORICAL, FeatureBinner, category_lookup
+from seqboost.linear import LinearColumns, LinearRows
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["CodeWindows", "IndicatorWindows", "WindowMatrix", "indicator_matrix", "neighbours", "with_columns"]

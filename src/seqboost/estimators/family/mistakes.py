@@ -1,6 +1,6 @@
-"""Kernels of the perceptron: scores of one sequence, and what a mistake does to the weights.
+"""Kernels of the perceptron: what a mistake does to the weights.
 
-Legend: K labels, T positions of the sequence, E extended contexts, F features (``seqboost.features.LinearColumns``); w
+Legend: K labels, T positions of the sequence, E extended contexts, F features (``seqboost.linear.LinearColumns``); w
 and A weights of features and of transitions. A mistake, y decoded as ŷ, moves
 
     w_jk += Σ_t x_tj (I(y_t = k) − I(ŷ_t = k))             A(c,k) += Σ_t (I(c_t = c, y_t = k) − I(ĉ_t = c, ŷ_t = k))
@@ -16,44 +16,7 @@ from numpy.typing import NDArray
 
 from seqboost.core.jit import jit
 
-__all__ = ["learn_features", "learn_transitions", "score_sequence"]
-
-
-@jit
-def score_sequence(
-    span: tuple[int, int],  # rows begin, stop of the sequence
-    indptr: NDArray[np.int64],  # IN (n_rows + 1,)
-    column: NDArray[np.int32],  # IN (n_pairs,)
-    value: NDArray[np.float32],  # IN (n_pairs,)
-    offsets: NDArray[np.int32],  # IN (n_offsets,)
-    feature_of: NDArray[np.int32],  # IN (n_offsets, n_columns)
-    boundary: NDArray[np.int32],  # IN (n_offsets,)
-    weights: NDArray[np.float64],  # IN (F, K)
-    total: NDArray[np.float64],  # SCRATCH (K,)
-    scores: NDArray[np.float32],  # OUT (K, T, 1)
-) -> None:
-    """Score all labels at all positions of a sequence."""
-    begin, stop = span
-    n_labels = weights.shape[1]
-    for t in range(begin, stop):
-        for k in range(n_labels):
-            total[k] = 0.0
-        for o in range(len(offsets)):
-            r = t + offsets[o]
-            if r < begin or r >= stop:
-                f = boundary[o]
-                if f >= 0:
-                    for k in range(n_labels):
-                        total[k] += weights[f, k]
-                continue
-            for pair in range(indptr[r], indptr[r + 1]):
-                f = feature_of[o, column[pair]] if column[pair] >= 0 else np.int32(-1)
-                if f >= 0:
-                    x = np.float64(value[pair])
-                    for k in range(n_labels):
-                        total[k] += x * weights[f, k]
-        for k in range(n_labels):
-            scores[k, t - begin, 0] = np.float32(total[k])
+__all__ = ["learn_features", "learn_transitions"]
 
 
 @jit

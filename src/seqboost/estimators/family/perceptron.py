@@ -24,12 +24,12 @@ from sklearn.utils import check_random_state
 from seqboost.chain import Lattice, beam_sequence, make_beam, viterbi, viterbi_chunk
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.stored import Stored
-from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.family.linear import LinearChain, LinearLabeler
-from seqboost.estimators.family.mistakes import learn_features, learn_transitions, score_sequence
-from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, plain_number, random_state_rule
+from seqboost.estimators.family.linear import LinearLabeler
+from seqboost.estimators.family.mistakes import learn_features, learn_transitions
+from seqboost.estimators.parameters import Rule, integer, one_of, plain_number, random_state_rule
 from seqboost.estimators.prediction import PREDICTION_RULES
-from seqboost.features import LinearColumns, LinearRows
+from seqboost.linear import LinearChain, LinearColumns, LinearRows, LinearWeights
+from seqboost.linear.kernels import linear_scores
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["VotedPerceptron"]
@@ -105,6 +105,8 @@ class VotedPerceptron(LinearLabeler):
     010101
     """
 
+    _rules = RULES
+
     def __init__(
         self,
         *,
@@ -132,31 +134,16 @@ class VotedPerceptron(LinearLabeler):
         self.sequence = sequence
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> VotedPerceptron:
-        """Train on sequences.
-
-        Parameters
-        ----------
-        X, y : as in :meth:`seqboost.TreeCRF.fit`
-            Every label must be observed.
-
-        Returns
-        -------
-        self : VotedPerceptron
-        """
-        check_parameters("VotedPerceptron", vars(self), RULES)
-        with unchanged_on_failure(self):
-            training, columns, rows = self._learned_rows(X, y)
-            n_visits = training.batch.n_sequences * int(self.max_iter)
-            n_groups = min(int(self.n_voters), n_visits) if self.method == "voted" else 1
-            learner = _Learner(columns, rows, training.labels, self._space, self._beam)
-            rng = check_random_state(self.random_state)
-            self.mistakes_ = learner.learn(rng, int(self.max_iter), -(-n_visits // n_groups))
-            self.n_iter_ = len(self.mistakes_)
-            self._voters = learner.voters
-            self._votes = np.array(learner.votes, dtype=np.int64)
-            self._chain = _mean(self._voters, self._votes)
-        return self
+    def _train(self, columns: LinearColumns, rows: LinearRows, labels: NDArray[np.int32]) -> None:
+        n_visits = (len(rows.offsets) - 1) * int(self.max_iter)
+        n_groups = min(int(self.n_voters), n_visits) if self.method == "voted" else 1
+        learner = _Learner(columns, rows, labels, self._space, self._beam)
+        rng = check_random_state(self.random_state)
+        self.mistakes_ = learner.learn(rng, int(self.max_iter), -(-n_visits // n_groups))
+        self.n_iter_ = len(self.mistakes_)
+        self._voters = learner.voters
+        self._votes = np.array(learner.votes, dtype=np.int64)
+        self._chain = _mean(self._voters, self._votes)
 
     @property
     def _space(self) -> ContextSpace:
@@ -236,6 +223,7 @@ class _Learner:
     ) -> None:
         self._columns, self._rows, self._labels, self._space = columns, rows, labels, space
         self._weights = np.zeros((columns.n_features, space.n_labels))
+        self._shape = LinearWeights.dense(columns, self._weights)  # a weight of each feature for each label
         self._table = np.zeros((space.n_extended, space.n_labels))
         self._turned = np.zeros((space.n_labels, space.n_extended))
         self._aged, self._aged_table = np.zeros_like(self._weights), np.zeros_like(self._table)
@@ -271,21 +259,24 @@ class _Learner:
         """Decode a sequence and learn from it; tell whether it was wrong."""
         rows, columns = self._rows, self._columns
         begin, stop = int(rows.offsets[s]), int(rows.offsets[s + 1])
-        pairs = ((begin, stop), rows.indptr, rows.column, rows.value)
-        seen = (*pairs, columns.offsets, columns.feature_of, columns.boundary)
-        guess = self._decoded(stop - begin, seen)
+        seen = (rows.indptr, rows.column, rows.value, columns.offsets, columns.feature_of, columns.boundary)
+        scores = self._cells[: self._space.n_labels * (stop - begin)].reshape(-1, stop - begin)
+        linear_scores(
+            (s, s + 1, begin), rows.offsets, *seen, self._shape.start, self._shape.label, self._weights.reshape(-1),
+            self._total, scores,
+        )  # fmt: skip
+        guess = self._decoded(scores[:, :, None])
         age = float(self._age)
         self._age += 1
-        if not learn_features(*seen, self._labels, guess, age, self._weights, self._aged):
+        if not learn_features((begin, stop), *seen, self._labels, guess, age, self._weights, self._aged):
             return False
         truth, base = self._labels[begin:stop], self._space.base
         learn_transitions(truth, guess, base, age, self._table, self._turned, self._aged_table)
         return True
 
-    def _decoded(self, length: int, seen: tuple[Any, ...]) -> NDArray[np.int32]:
-        n_labels, base = self._space.n_labels, self._space.base
-        scores = self._cells[: n_labels * length].reshape(n_labels, length, 1)
-        score_sequence(*seen, self._weights, self._total, scores)  # type: ignore[call-arg]
+    def _decoded(self, scores: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Return the best labels of a sequence with these scores, (K, T, 1)."""
+        length, base = scores.shape[1], self._space.base
         path = self._path[:length]
         lattice = Lattice(scores, self._table, self._end, np.array([0, length], dtype=np.int64), base)
         if self._beam is None:
@@ -299,6 +290,6 @@ class _Learner:
         """Keep the mean of the group's vectors, and begin a new group."""
         mean = self._weights - self._aged / self._age
         table = self._table - self._aged_table / self._age
-        self.voters.append(LinearChain.dense(self._columns, mean, table, self._space.order))
+        self.voters.append(LinearChain(self._shape.with_value(mean.reshape(-1)), table, self._space.order))
         self.votes.append(self._age)
         self._aged[:], self._aged_table[:], self._age = 0.0, 0.0, 0

@@ -32,7 +32,8 @@ from seqboost.estimators.family.matrices import CodeWindows, IndicatorWindows, W
 from seqboost.estimators.labeler import Labeler
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of
-from seqboost.features import FeatureBinner, LinearColumns
+from seqboost.features import FeatureBinner
+from seqboost.linear import LinearColumns
 from seqboost.sequences import SequenceBatch
 
 __all__ = ["RecurrentSlidingWindow", "SlidingWindow"]

@@ -27,11 +27,11 @@ from seqboost.boosting import (
 )
 from seqboost.core.contexts import ContextSpace, context_space, observed_contexts
 from seqboost.core.exceptions import InputError
-from seqboost.core.offsets import sequence_numbers
 from seqboost.estimators.future.model import LASTING, FutureModel
 from seqboost.estimators.future.patterns import LEAST_GAIN, Pattern, PatternSearch
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
+from seqboost.estimators.positions import Positions
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, forest_scores
 from seqboost.objectives import Bags, LocalLikelihood
@@ -60,12 +60,10 @@ class Growth:
         training, held_out = parts
         self._parameters, self._n_labels, self._seed, self._n_threads = parameters, n_labels, seed, n_threads
         self._batches = training.batch, held_out.batch
-        self._labels = np.concatenate([training.labels, held_out.labels])
-        self._weights = np.concatenate([training.weights, held_out.weights])
-        self._is_training = np.arange(len(self._weights)) < len(training.weights)
-        self._n_fitted = training.batch.n_rows
         self._binner = self._fit_binner(training.batch, parameters["window"])
-        self._binned = self._transformed(self._binner, self._batches)
+        data = Positions.together(self._binner, training, held_out, n_threads)
+        self._binned, self._labels, self._weights = data.binned, data.labels, data.weights
+        self._is_training, self._n_fitted = data.is_training, data.n_fitted
         offsets = self._binned.offsets
         self._bags = Bags(offsets, parameters["bag_size"], parameters["direction"])
         self._order = parameters["order"]
@@ -85,11 +83,9 @@ class Growth:
 
     def _check_memory(self) -> None:
         """Refuse what would not fit into memory."""
-        layout = self._binned.layout
-        n_cells = int((layout.n_values + 2).sum()) + layout.n_slots * len(layout.sparse_offsets)
         FitMemory(
-            self._binned.n_rows, self._n_labels, self._order, n_cells, self._parameters["max_leaf_nodes"],
-            self._n_threads, self._binned.nbytes, self._n_labels >= SHARED_LABELS,
+            self._binned.n_rows, self._n_labels, self._order, self._binned.layout.n_cells,
+            self._parameters["max_leaf_nodes"], self._n_threads, self._binned.nbytes, self._n_labels >= SHARED_LABELS,
         ).check(joint=self._joint)  # fmt: skip
 
     def _fit_binner(self, batch: SequenceBatch, window: Any) -> FeatureBinner:
@@ -97,9 +93,6 @@ class Growth:
             batch, max_bins=self._parameters["max_bins"], window=window,
             min_count=self._parameters["min_samples_leaf"], n_threads=self._n_threads,
         )  # fmt: skip
-
-    def _transformed(self, binner: FeatureBinner, batches: tuple[SequenceBatch, SequenceBatch]) -> BinnedRows:
-        return BinnedRows.concatenate(*(binner.transform(batch, n_threads=self._n_threads) for batch in batches))
 
     def _set_columns(self, batch: SequenceBatch) -> None:
         """Make room for the columns of patterns, in evenly spaced bins; until one is found, its column is constant."""
@@ -151,8 +144,8 @@ class Growth:
     def _level_rows(self) -> BinnedRows:
         cut = self._n_fitted
         parts = self._columns[:cut], self._columns[cut:]
-        first, second = (b.with_numbers(self._names, part) for b, part in zip(self._batches, parts, strict=True))
-        return self._transformed(self._level_binner, (first, second))
+        batches = (b.with_numbers(self._names, part) for b, part in zip(self._batches, parts, strict=True))
+        return BinnedRows.concatenate(*(self._level_binner.transform(b, n_threads=self._n_threads) for b in batches))
 
     def _grow_level(
         self,
@@ -170,10 +163,8 @@ class Growth:
         task = Boosting(
             objective=self._objective,
             fitter=fitter,
-            examples=Examples(
-                labels=labels, slot=slot if self._joint else np.zeros_like(slot),
-                sequence=sequence_numbers(offsets), n_fitted=self._n_fitted,
-                n_rows=rows.n_rows,
+            examples=Examples.of_sequences(
+                labels, slot if self._joint else np.zeros_like(slot), offsets, self._n_fitted
             ),
             sampler=Everything(), step=SafeStep(), max_iter=self._parameters["max_iter"],
             seed=self._seed + forest.n_rounds, n_threads=self._n_threads,
@@ -186,8 +177,7 @@ class Growth:
         return grown, kept.table, history.validation_score[kept.n_rounds], kept.n_rounds
 
     def _fitter(self, kind: type[TreeFitter], rows: BinnedRows, n_labels: int, order: int) -> TreeFitter:
-        layout, parameters = rows.layout, self._parameters
-        n_features = layout.n_dense_features + layout.n_sparse_features
+        parameters, n_features = self._parameters, rows.layout.n_features
         is_pattern = n_labels == 1
         limits = Limits(
             max_leaf_nodes=parameters["max_leaf_nodes"], max_depth=parameters["max_leaf_nodes"],

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.boosting import Boosting, Ensemble, Everything, Examples, History, LineSearch, Stopping, TreeFitter, boost
-from seqboost.core.offsets import sequence_numbers
 from seqboost.features import BinnedRows
 from seqboost.model import Forest, forest_scores
 from seqboost.objectives import BagLikelihood, Bags, best_effect
@@ -87,14 +86,15 @@ class PatternSearch:
         effects : iterable of ndarrays of shape (n_labels,)
             First η to try; labels whose η is 0 there keep it.
         """
-        trials = [self._climb(base, effect, self._nothing(), TRIAL_ROUNDS, None) for effect in effects]
+        nothing = Forest.from_trees([], 1, 0)
+        trials = [self._climb(base, effect, nothing, TRIAL_ROUNDS, None) for effect in effects]
         forest, effect = max(trials, key=lambda trial: self._value(base, *trial, held_out=False))
         free = effect != 0
         best = self._pattern(base, forest, effect)
         for _ in range(MAX_TURNS):
             forest, effect = self._climb(base, best.effect, best.forest, MAX_ROUNDS, Stopping(PATIENCE, LEAST_GAIN))
             probability = self._probability(forest)
-            rows = self._row_weights(np.arange(len(self.weights)) < self.n_training)
+            rows = np.repeat(np.where(self._is_training, self.weights, 0.0), np.diff(self.binned.offsets))
             effect = best_effect(base, probability, self.labels, rows, free)
             found = self._pattern(base, forest, effect)
             if found.score <= best.score + LEAST_GAIN:
@@ -112,8 +112,9 @@ class PatternSearch:
         labels = range(1, 2) if n_labels == 2 else range(n_labels)
         return [sign * FIRST_EFFECT * (np.eye(n_labels)[k] - 1.0 / n_labels) for k in labels for sign in (1, -1)]
 
-    def _nothing(self) -> Forest:
-        return Forest.from_trees([], 1, 0)
+    @property
+    def _is_training(self) -> NDArray[np.bool_]:
+        return np.arange(len(self.weights)) < self.n_training
 
     def _scores(self, forest: Forest) -> NDArray[np.float32]:
         """Return G, (1, n_rows, 1)."""
@@ -123,14 +124,9 @@ class PatternSearch:
     def _probability(self, forest: Forest) -> NDArray[np.float64]:
         return self.bags.probabilities(self._scores(forest).reshape(-1))
 
-    def _row_weights(self, is_used: NDArray[np.bool_]) -> NDArray[np.float64]:
-        return np.repeat(np.where(is_used, self.weights, 0.0), np.diff(self.binned.offsets))
-
     def _objective(self, base: NDArray[np.float64], effect: NDArray[np.float64]) -> BagLikelihood:
-        is_training = np.arange(len(self.weights)) < self.n_training
-        return BagLikelihood(
-            self.bags, self.labels, self.binned.offsets, base, effect, np.where(is_training, self.weights, 0.0)
-        )
+        fitted = np.where(self._is_training, self.weights, 0.0)
+        return BagLikelihood(self.bags, self.labels, self.binned.offsets, base, effect, fitted)
 
     def _climb(
         self,
@@ -141,18 +137,11 @@ class PatternSearch:
         stopping: Stopping | None,
     ) -> tuple[Forest, NDArray[np.float64]]:
         """Add rounds to G; return it with the effect it was climbed for."""
-        offsets, n_rows = self.binned.offsets, self.binned.n_rows
-        is_training = np.arange(len(self.weights)) < self.n_training
+        offsets, no_context = self.binned.offsets, np.zeros(self.binned.n_rows, dtype=np.int32)
         task = Boosting(
             objective=self._objective(base, effect),
             fitter=self.fitter,
-            examples=Examples(
-                labels=self.labels,
-                slot=np.zeros(n_rows, dtype=np.int32),
-                sequence=sequence_numbers(offsets),
-                n_fitted=int(offsets[self.n_training]),
-                n_rows=n_rows,
-            ),
+            examples=Examples.of_sequences(self.labels, no_context, offsets, int(offsets[self.n_training])),
             sampler=Everything(),
             step=LineSearch(),
             max_iter=max_iter,
@@ -161,15 +150,14 @@ class PatternSearch:
             stopping=stopping,
         )
         ensemble = Ensemble(self._scores(forest), np.zeros((1, 1)), self.n_threads)
-        kept = boost(task, ensemble, History(is_training, self.weights))
+        kept = boost(task, ensemble, History(self._is_training, self.weights))
         return forest.extend(ensemble.kept(kept.n_rounds)), effect
 
     def _value(
         self, base: NDArray[np.float64], forest: Forest, effect: NDArray[np.float64], *, held_out: bool
     ) -> float:
         """Return the mean log-likelihood of the labels of held-out sequences, or of the others."""
-        is_training = np.arange(len(self.weights)) < self.n_training
-        used = np.where(is_training == held_out, 0.0, self.weights)
+        used = np.where(self._is_training == held_out, 0.0, self.weights)
         found = self._objective(base, effect).log_likelihood(self._scores(forest))
         n_observed = np.add.reduceat(self.labels >= 0, self.binned.offsets[:-1])
         return float(used @ found) / max(float(used @ n_observed), 1e-300)

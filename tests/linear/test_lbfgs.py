@@ -1,75 +1,15 @@
-"""The linear chain that boosting may start from: its gradient, its optimum, and the choice of penalty and steps."""
+"""Training of a linear chain: its optimum, and the choice of penalty and steps."""
 
 from __future__ import annotations
 
 import numpy as np
 import pycrfsuite
 import pytest
-from features_batches import make_batch, random_batch
+from features_batches import make_batch
 
-from seqboost.boosting.linear import Climb, LinearProblem, LinearTask, climb, follow, linear_start, search
-from seqboost.core.contexts import ContextSpace
-from seqboost.features import FeatureBinner, LinearColumns
-
-
-def task_of(batch, labels, n_training=None, *, n_labels=3, order=1, window=0, table=None, **change):
-    columns = LinearColumns.fit(batch, FeatureBinner.fit(batch, window=window))
-    n_sequences = batch.n_sequences
-    space = ContextSpace(n_labels, order)
-    fields = {
-        "weights": np.ones(n_sequences),
-        "table": np.zeros((space.n_extended, n_labels)) if table is None else table,
-        "end": np.zeros(n_labels),
-    } | change
-    return LinearTask(
-        columns,
-        columns.transform(batch),
-        labels.astype(np.int32),
-        n_training=n_sequences if n_training is None else n_training,
-        order=order,
-        **fields,
-    )
-
-
-@pytest.mark.parametrize("order", [0, 1, 2])
-@pytest.mark.parametrize("all_from", [1, 10**9])
-def test_gradient_by_finite_differences(order, all_from):
-    rng = np.random.default_rng(order)
-    lengths = [1, 6, 3, 4, 5]
-    batch = random_batch(rng, lengths, n_words=20)
-    labels = rng.integers(-1, 3, size=sum(lengths))
-    space = ContextSpace(3, order)
-    task = task_of(
-        batch, labels, 4, order=order, window=1, table=rng.normal(size=(space.n_extended, 3)),
-        weights=np.array([1.0, 2.0, 0.5, 1.0, 1.0]),
-    )  # fmt: skip
-    problem = LinearProblem(task, all_from)
-    problem.penalty = 0.3
-    theta = 0.3 * rng.normal(size=problem.n_parameters)
-    _, gradient = problem(theta)
-    directions = rng.normal(size=(6, len(theta)))
-    directions[4:] = 0
-    directions[4, : -task.table.size] = 1  # the weights alone
-    directions[5, -task.table.size :] = rng.normal(size=task.table.size)  # the table alone
-    for direction in directions:
-        eps = 1e-2 / np.linalg.norm(direction)
-        ahead, behind = (problem(theta + sign * eps * direction)[0] for sign in (1, -1))
-        slope = (ahead - behind) / (2 * eps)
-        np.testing.assert_allclose(gradient @ direction, slope, rtol=2e-3, atol=2e-2)
-
-
-def text(n=40, seed=0, n_stems=6):
-    """Sentences of words whose ending tells most of the label."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 9, size=n)
-    labels, words = [], []
-    for length in lengths:
-        label = int(rng.integers(3))
-        for _ in range(length):
-            label = label if rng.random() < 0.6 else int(rng.integers(3))
-            labels.append(label)
-            words.append(f"{rng.integers(n_stems)}{'abc'[label] if rng.random() < 0.8 else 'abc'[rng.integers(3)]}")
-    return lengths, words, np.array(labels)
+from seqboost.linear import LinearObjective, linear_start
+from seqboost.linear.lbfgs import Optimum, maximize, run_plan, search_plan
+from tests.support.linear import task_of, text
 
 
 def test_optimum_is_that_of_crfsuite(tmp_path):
@@ -96,13 +36,13 @@ def test_optimum_is_that_of_crfsuite(tmp_path):
     theirs = tagger.info()
 
     batch = make_batch(lengths, categorical=[words])
-    problem = LinearProblem(task_of(batch, labels), all_labels_from=1)
-    problem.penalty = penalty
-    end = climb(problem, Climb(np.zeros(problem.n_parameters), 0, np.nan), 1000, tolerance=1e-13)
-    weights, table = problem.weights(end.theta), problem.table(end.theta)
+    objective = LinearObjective(task_of(batch, labels), all_labels_from=1)
+    objective.penalty = penalty
+    end = maximize(objective, Optimum(np.zeros(objective.n_parameters), 0, np.nan), 1000, tolerance=1e-13)
+    weights, table = objective.weights(end.theta), objective.table(end.theta)
 
-    known = problem._task.columns.binner.categories[0]
-    columns = problem._task.columns
+    known = objective._task.columns.binner.categories[0]
+    columns = objective._task.columns
     for (attribute, label), value in theirs.state_features.items():
         k = int(label)
         if attribute == "first":  # the score of a label that begins a sequence
@@ -119,7 +59,7 @@ def test_optimum_is_that_of_crfsuite(tmp_path):
     for rows, begin, stop in zip(attributes, ends - lengths, ends, strict=True):
         tagger.set(rows)
         likelihood += np.log(tagger.probability([str(k) for k in labels[begin:stop]]))
-    loss, _ = problem(end.theta)
+    loss, _ = objective(end.theta)
     assert -(loss - penalty * end.theta @ end.theta) == pytest.approx(likelihood, rel=1e-4)
 
 
@@ -127,18 +67,18 @@ def test_search_keeps_the_best_step_and_its_plan_leads_there():
     lengths, words, labels = text(n=80, n_stems=40)
     batch = make_batch(lengths, categorical=[words])
     task = task_of(batch, labels, n_training=60)
-    problem = LinearProblem(task)
-    at_zero = problem.score_at(np.zeros(problem.n_parameters))
-    theta, plan = search(problem)
+    objective = LinearObjective(task)
+    at_zero = objective.score_at(np.zeros(objective.n_parameters))
+    theta, plan = search_plan(objective)
     assert plan
     assert all(n_steps > 0 for _, n_steps in plan)
     penalties = [penalty for penalty, _ in plan]
     assert penalties == sorted(penalties, reverse=True)
-    assert problem.score_at(theta) > at_zero
-    np.testing.assert_allclose(follow(problem, plan), theta, rtol=1e-9, atol=1e-12)
-    problem.penalty = 0.0
-    end = climb(problem, Climb(np.zeros(problem.n_parameters), 0, np.nan), 200, tolerance=1e-9)
-    assert problem.score_at(theta) > problem.score_at(end.theta)  # without penalty it is overfitted
+    assert objective.score_at(theta) > at_zero
+    np.testing.assert_allclose(run_plan(objective, plan), theta, rtol=1e-9, atol=1e-12)
+    objective.penalty = 0.0
+    end = maximize(objective, Optimum(np.zeros(objective.n_parameters), 0, np.nan), 200, tolerance=1e-9)
+    assert objective.score_at(theta) > objective.score_at(end.theta)  # without penalty it is overfitted
 
 
 def test_columns_that_say_nothing_leave_the_start_nearly_alone():
@@ -147,9 +87,9 @@ def test_columns_that_say_nothing_leave_the_start_nearly_alone():
     batch = make_batch(lengths, numeric=rng.normal(size=(360, 30)))
     labels = rng.integers(0, 3, size=360)
     task = task_of(batch, labels, n_training=40)
-    problem = LinearProblem(task)
-    theta, _ = search(problem)
-    assert problem.score_at(theta) >= problem.score_at(np.zeros_like(theta))
+    objective = LinearObjective(task)
+    theta, _ = search_plan(objective)
+    assert objective.score_at(theta) >= objective.score_at(np.zeros_like(theta))
 
 
 def test_weight_two_is_repetition():
@@ -162,9 +102,9 @@ def test_weight_two_is_repetition():
     repeated = task_of(make_batch(lengths[order], categorical=[[words[r] for r in rows]]), labels[rows])
     results = []
     for task in (weighted, repeated):
-        problem = LinearProblem(task, 1)
-        problem.penalty = 1.0
-        theta = climb(problem, Climb(np.zeros(problem.n_parameters), 0, np.nan), 100, tolerance=1e-10).theta
+        objective = LinearObjective(task, 1)
+        objective.penalty = 1.0
+        theta = maximize(objective, Optimum(np.zeros(objective.n_parameters), 0, np.nan), 100, tolerance=1e-10).theta
         results.append(theta)
     np.testing.assert_allclose(*results, atol=2e-3)
 

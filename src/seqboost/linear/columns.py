@@ -1,4 +1,4 @@
-"""Columns as a linear model sees them: indicators of categories, numbers of mean 0 and deviation 1.
+"""Columns of a linear model: indicators of categories, and numbers of mean 0 and standard deviation 1.
 
 A row is a short list of (column, value) pairs, most of them indicators::
 
@@ -6,9 +6,9 @@ A row is a short list of (column, value) pairs, most of them indicators::
     category      an indicator of the category; missing: one of its own; unknown at prediction: nothing
     sparse x      value x / root mean square of the column, so that an indicator is 1; range and missing: as for numbers
 
-A *feature* of the linear model is a column at an offset of its window. The window is looked up, never copied: what
-position t sees at offset o are the pairs of row t + o. Beyond the end of the sequence there are none, but one indicator
-for each offset that says so. Only features that were seen in training exist.
+A *feature* of the linear model is a column at an offset of its window. The window is looked up, never copied: position
+t sees the pairs of row t + o at offset o. Beyond the ends of the sequence there are no pairs, but one indicator for
+each offset. Only features that were seen in training exist.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class LinearRows:
         return len(self.indptr) - 1
 
     def take(self, sequences: NDArray[np.intp]) -> tuple[LinearRows, NDArray[np.int64]]:
-        """Return some of the sequences, and the numbers of their rows."""
+        """Return the rows of some sequences, and their numbers."""
         rows, offsets = _spread(self.offsets, sequences)
         pairs, indptr = _spread(self.indptr, rows)
         return LinearRows(indptr, self.column[pairs], self.value[pairs], offsets), rows
 
     @staticmethod
     def concatenate(first: LinearRows, second: LinearRows) -> LinearRows:
-        """Sequences of ``first``, then those of ``second``."""
+        """Return the sequences of ``first``, then those of ``second``."""
         return LinearRows(
             np.concatenate([first.indptr, second.indptr[1:] + first.indptr[-1]]),
             np.concatenate([first.column, second.column]),
@@ -79,7 +79,7 @@ class LinearRows:
 
 @dataclass(frozen=True, eq=False)
 class LinearColumns:
-    """Turns batches into rows of a linear model, and says which features there are.
+    """Turn batches into rows of a linear model; hold its features.
 
     Columns are numbered: value and missing indicator of each numeric column; categories and missing indicator of each
     categorical column; sparse columns; missing indicators of sparse columns.
@@ -113,7 +113,7 @@ class LinearColumns:
 
     @classmethod
     def fit(cls, batch: SequenceBatch, binner: FeatureBinner) -> LinearColumns:
-        """Learn scales, and which features there are, from training sequences.
+        """Learn scales and features from training sequences.
 
         Parameters
         ----------
@@ -143,10 +143,10 @@ class LinearColumns:
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
         """First columns of the numeric columns, each categorical column, the sparse ones, their missing indicators."""
-        return np.concatenate([[0], np.cumsum(_column_counts(self.binner, len(self.sparse_scale)))])
+        return starts_of(_column_counts(self.binner, len(self.sparse_scale)))
 
     def windows(self) -> NDArray[np.bool_]:
-        """Whether a column may be looked at at an offset, (n_offsets, n_columns)."""
+        """Return whether the window of a column has an offset, (n_offsets, n_columns)."""
         binner, starts = self.binner, self._starts
         seen = np.array([np.isin(self.offsets, window) for window in binner.windows]).T  # (n_offsets, columns + 1)
         allowed = np.empty((len(self.offsets), starts[-1]), dtype=np.bool_)
@@ -157,7 +157,7 @@ class LinearColumns:
         return allowed
 
     def transform(self, batch: SequenceBatch) -> LinearRows:
-        """Turn a batch, made with the schema of the training data, into rows."""
+        """Turn a batch, read with the schema of the training data, into rows."""
         batch = self.binner.filled(batch)
         numeric, known = self.binner.numbers(batch), self.binner._category_codes
         n_numeric, n_dense = numeric.shape[1], numeric.shape[1] + len(known)
@@ -192,17 +192,17 @@ class LinearColumns:
     # ------------------------------------------------------------------------------------------------ model file
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays by name; the binner is kept elsewhere."""
+        """Return all arrays by name, except those of the binner."""
         return {name: getattr(self, name) for name in ARRAYS}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], binner: FeatureBinner) -> LinearColumns:
-        """Rebuild from what `to_arrays` gave; ModelFileError if something is lacking or does not fit the binner."""
+        """Rebuild from the result of `to_arrays`; ModelFileError if an array is missing or does not fit the binner."""
         for name, (dtype, n_axes) in ARRAYS.items():
             if name not in arrays:
-                raise _damaged(f"the array {name!r} is missing")
+                raise damaged(f"the array {name!r} is missing")
             if arrays[name].dtype != np.dtype(dtype) or arrays[name].ndim != n_axes:
-                raise _damaged(f"the array {name!r} is not of {n_axes} dimension(s) of {np.dtype(dtype)}")
+                raise damaged(f"the array {name!r} is not of {n_axes} dimension(s) of {np.dtype(dtype)}")
         columns = cls(binner, **{name: arrays[name] for name in ARRAYS})
         n_numeric = int(np.count_nonzero(binner.column_kinds == NUMERIC))
         n_offsets, n_columns = len(columns.offsets), columns._starts[-1]
@@ -213,27 +213,27 @@ class LinearColumns:
             and columns.boundary.shape == (n_offsets,)
         )
         if not shapes_fit:
-            raise _damaged("its arrays do not have the shapes that its columns ask for")
+            raise damaged("its arrays do not have the shapes that its columns ask for")
         numbers = np.concatenate([getattr(columns, name) for name, (dtype, _) in ARRAYS.items() if dtype is np.float64])
         if not np.isfinite(numbers).all() or (columns.scale <= 0).any() or (columns.sparse_scale <= 0).any():
-            raise _damaged("a mean or a scale is not a possible one")
+            raise damaged("a mean or a scale is not a possible one")
         limits = (columns.low, columns.high, columns.sparse_limit)
         if max(np.abs(limit).max(initial=0.0) for limit in limits) > MAX_VALUE or (columns.low > columns.high).any():
-            raise _damaged("the range of a column is not a possible one")
+            raise damaged("the range of a column is not a possible one")
         if np.abs(columns.offsets.astype(np.int64)).max(initial=0) > np.abs(np.concatenate(binner.windows)).max():
-            raise _damaged("it looks beyond the window")
+            raise damaged("it looks beyond the window")
         if (np.diff(columns.offsets) <= 0).any() or not len(columns.offsets):
-            raise _damaged("its offsets do not rise")
+            raise damaged("its offsets do not rise")
         used = np.concatenate([columns.feature_of.reshape(-1), columns.boundary])
         if used.min(initial=ABSENT) < ABSENT:
-            raise _damaged("a feature has a negative number")
+            raise damaged("a feature has a negative number")
         used = np.sort(used[used != ABSENT])
         if len(used) != columns.n_features or not np.array_equal(used, np.arange(len(used))):
-            raise _damaged("its columns do not fit its features: one has no column, or two")
+            raise damaged("its columns do not fit its features: one has no column, or two")
         return columns
 
     def check_weights(self, largest: NDArray[np.floating]) -> None:
-        """Refuse weights of a model file, given by the largest of each feature, that make scores without digits."""
+        """Refuse weights of a model file, given by the largest of each feature, that could make scores overflow."""
         n_numeric = len(self.mean)
         limit = np.ones(self.feature_of.shape[1])
         limit[: 2 * n_numeric : 2] = np.maximum(np.abs(self.low), np.abs(self.high))
@@ -242,7 +242,7 @@ class LinearColumns:
         offset, column = np.nonzero(self.feature_of >= 0)
         of_feature[self.feature_of[offset, column]] = limit[column]
         if (largest.astype(np.float64) * of_feature > LARGEST_SCORE).any():
-            raise _damaged(f"a weight makes scores above {LARGEST_SCORE:g}")
+            raise damaged(f"a weight makes scores above {LARGEST_SCORE:g}")
 
 
 ARRAYS: dict[str, tuple[type[np.generic], int]] = {
@@ -259,24 +259,25 @@ ARRAYS: dict[str, tuple[type[np.generic], int]] = {
 
 
 def _spread(starts: NDArray[np.int64], taken: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return numbers of the elements of the stretches that are taken, and say where each begins in what comes out."""
+    """Return the numbers of the elements of some stretches, and where each stretch begins among these."""
     sizes = starts[taken + 1] - starts[taken]
     begins = starts_of(sizes)
     return np.arange(begins[-1]) + np.repeat(starts[taken] - begins[:-1], sizes), begins
 
 
-def _damaged(complaint: str) -> ModelFileError:
+def damaged(complaint: str) -> ModelFileError:
+    """Return the exception for a model file whose linear part cannot be right."""
     return ModelFileError(f"the linear part of this model makes no sense: {complaint}; save the model again")
 
 
 def _column_counts(binner: FeatureBinner, n_sparse: int) -> NDArray[np.int64]:
-    """Numbers of columns: numeric, of each categorical column, sparse, and for missing sparse values."""
+    """Return the numbers of columns: numeric, of each categorical column, sparse, and for missing sparse values."""
     n_numeric = int(np.count_nonzero(binner.column_kinds == NUMERIC))
     return np.array([2 * n_numeric, *(len(c) + 1 for c in binner.categories), n_sparse, n_sparse], dtype=np.int64)
 
 
 def _standard(numeric: NDArray[np.float64]) -> tuple[list[float], list[float], list[float], list[float]]:
-    """Mean, deviation, and smallest and largest standardised value of each column; a constant column becomes 0."""
+    """Return mean, deviation, and smallest and largest standardised value of each column; constants become 0."""
     means, scales, lows, highs = [], [], [], []
     for x in numeric.T:
         known = x[~np.isnan(x)]
@@ -293,7 +294,7 @@ def _standard(numeric: NDArray[np.float64]) -> tuple[list[float], list[float], l
 
 
 def _root_mean_squares(batch: SequenceBatch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Root mean square of each sparse column's values, 0 and missing ones left out, and the largest over it."""
+    """Return the root mean square of each sparse column, without zeros and missing values, and its largest over it."""
     if batch.sparse is None:
         return np.empty(0), np.empty(0)
     data, indices, n_columns = batch.sparse.data.astype(np.float64), batch.sparse.indices, batch.sparse.shape[1]
@@ -311,7 +312,7 @@ def _root_mean_squares(batch: SequenceBatch) -> tuple[NDArray[np.float64], NDArr
 def _seen_features(
     rows: LinearRows, offsets: NDArray[np.int32], windows: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Give numbers to the (offset, column) pairs that some position sees: `feature_of` and `boundary`."""
+    """Return `feature_of` and `boundary`: numbers of the (offset, column) pairs that some position sees."""
     n_offsets, n_columns = windows.shape
     seen = np.zeros((n_offsets, n_columns + 1), dtype=np.bool_)  # the last one: beyond the end
     (begin, stop), row = position_bounds(rows.offsets), np.arange(rows.n_rows)

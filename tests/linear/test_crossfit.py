@@ -1,4 +1,4 @@
-"""Scores of a linear start that the labels of their own sequences had no part in."""
+"""Cross-fitted scores of a linear start."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from features_batches import make_batch
-from test_linear_start import task_of, text
 
-from seqboost.boosting import cross_scores, digest
-from seqboost.boosting.crossfit import FOLDS
-from seqboost.boosting.linear import LinearProblem, follow, linear_start
+from seqboost.linear import LinearObjective, cross_scores, digest, linear_start
+from seqboost.linear.crossfit import FOLDS
+from seqboost.linear.lbfgs import run_plan
+from tests.support.linear import task_of, text
 
 PLAN = ((1.0, 5), (0.1, 3))
 
@@ -28,8 +28,8 @@ def test_every_fold_is_scored_by_a_chain_of_the_others():
     fold = np.random.default_rng(3).permutation(31) % FOLDS
     for f in range(FOLDS):
         others, _ = task.rearranged(np.flatnonzero(fold != f), int(np.count_nonzero(fold != f)))
-        problem = LinearProblem(others)
-        expected = problem.weights(follow(problem, PLAN)).scores(task.rows)
+        objective = LinearObjective(others)
+        expected = objective.weights(run_plan(objective, PLAN)).scores(task.rows)
         for s in np.flatnonzero(fold == f):
             rows = slice(*task.rows.offsets[s : s + 2])
             np.testing.assert_allclose(scores[:, rows], expected[:, rows], rtol=1e-4, atol=1e-5)

@@ -1,8 +1,8 @@
-"""Scores of a linear start that the labels of their own sequences had no part in.
+"""Cross-fitted scores: each training sequence is scored by a linear chain that was fitted without it.
 
-A linear chain with a weight for every word is surer of the sequences it was fitted to than of others. Trees that are
-boosted from its scores there would learn to correct errors which nothing but new sequences shows. So the sequences are
-dealt into folds, and each gets its scores from a chain fitted to the other folds, on the same way (λ and steps)::
+A linear chain with a weight for every word is overconfident on the sequences it was fitted to. Trees boosted from its
+scores there would not see the errors it makes on new sequences. So the sequences are dealt into folds, and each gets
+its scores from a chain fitted to the other folds with the same plan (λ and steps)::
 
     fold 1 ◄── W fitted to  2 3 4         held-out sequences and new ones ◄── W fitted to  1 2 3 4
     fold 2 ◄── W fitted to 1  3 4
@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from seqboost.boosting.linear import MIN_SEQUENCES, LinearProblem, LinearTask, Plan, follow
-from seqboost.features import LinearWeights
+from seqboost.linear.lbfgs import MIN_SEQUENCES, Plan, run_plan
+from seqboost.linear.objective import LinearObjective, LinearTask
+from seqboost.linear.weights import LinearWeights
 
 __all__ = ["FOLDS", "LinearFit", "cross_scores", "digest"]
 
@@ -31,7 +32,7 @@ MAX_STEPS = 100_000  # of a stored plan, for each penalty
 
 
 class LinearFit(NamedTuple):
-    """How a linear start was found, and a checksum of what it was fitted to: enough to find its scores again."""
+    """How a linear start was found, and a checksum of what it was fitted to: enough to compute its scores again."""
 
     plan: Plan
     digest: int
@@ -42,7 +43,7 @@ class LinearFit(NamedTuple):
 
     @classmethod
     def from_json(cls, stored: list[Any]) -> LinearFit:
-        """Turn what :meth:`to_json` gave back; ValueError if it makes no sense."""
+        """Rebuild from the result of :meth:`to_json`; ValueError if it is not valid."""
         plan, checksum = stored
         steps = tuple((float(penalty), int(n_steps)) for penalty, n_steps in plan)
         if not all(penalty >= 0 and 0 <= n_steps <= MAX_STEPS for penalty, n_steps in steps):
@@ -60,15 +61,15 @@ def cross_scores(task: LinearTask, weights: LinearWeights, plan: Plan, seed: int
     weights : LinearWeights
         Its weights, fitted to all training sequences.
     plan : tuple of pairs
-        The way they were found.
+        The plan that found them.
     seed : int
         Deals the sequences into folds.
 
     Returns
     -------
     ndarray of float32 of shape (n_labels, n_rows, 1)
-        Training sequences: by the chains fitted without them; fewer than 20 are not divided and have those of
-        ``weights``, as validation sequences have.
+        Training sequences: by the chains fitted without them; fewer than 20 are not split and have the scores of
+        ``weights``, as validation sequences do.
     """
     scores = weights.scores(task.rows, task.n_threads)
     if task.n_training < MIN_SEQUENCES:
@@ -78,15 +79,15 @@ def cross_scores(task: LinearTask, weights: LinearWeights, plan: Plan, seed: int
         for f in range(FOLDS):
             kept, left_out = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
             part, rows = task.rearranged(np.concatenate([kept, left_out]), len(kept))
-            problem = LinearProblem(part)
+            objective = LinearObjective(part)
             first = part.rows.offsets[len(kept)]  # of the rows left out
-            found = problem.weights(follow(problem, plan)).scores(part.rows, task.n_threads)
+            found = objective.weights(run_plan(objective, plan)).scores(part.rows, task.n_threads)
             scores[:, rows[first:]] = found[:, first:]
     return scores
 
 
 def digest(task: LinearTask) -> int:
-    """Return a checksum of what a linear chain is fitted to: it tells whether sequences are those of an earlier fit."""
+    """Return a checksum of what a linear chain is fitted to, to recognise the sequences of an earlier fit."""
     rows = task.rows
     parts = (rows.indptr, rows.column, rows.value, rows.offsets, task.labels, task.weights)
     checksum = task.n_training

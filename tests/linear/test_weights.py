@@ -1,26 +1,17 @@
-"""Columns of a linear model, and its two products, against their slow twins."""
+"""Weights of a linear model: its two products against their slow twins, and its arrays in a model file."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from features_batches import make_batch, random_batch
 
 from seqboost.exceptions import ModelFileError
-from seqboost.features import FeatureBinner, LinearColumns, LinearGradient, LinearRows, LinearWeights
-from seqboost.features.reference import (
-    reference_linear_features,
-    reference_linear_gradient,
-    reference_linear_scores,
-)
+from seqboost.linear import LinearGradient, LinearRows, LinearWeights
+from seqboost.linear.reference import reference_linear_gradient, reference_linear_scores
+from tests.support.linear import columns_of
 
 WINDOWS = (0, 1, (2, 0), [-1, 1], {"x0": 2, "*": 0}, 4)
-
-
-def fitted(batch, window=1):
-    binner = FeatureBinner.fit(batch, window=window)
-    return LinearColumns.fit(batch, binner)
 
 
 def random_weights(columns, rows, labels, n_labels, all_from, rng):
@@ -34,7 +25,7 @@ def test_products_equal_their_twins(window, n_labels, all_from):
     rng = np.random.default_rng(3)
     lengths = [1, 7, 2, 1, 12, 3]
     batch = random_batch(rng, lengths)
-    columns = fitted(batch, window)
+    columns = columns_of(batch, window)
     rows = columns.transform(batch)
     labels = rng.integers(-1, n_labels, size=rows.n_rows).astype(np.int32)
     weights = random_weights(columns, rows, labels, n_labels, all_from, rng)
@@ -52,7 +43,7 @@ def test_products_equal_their_twins(window, n_labels, all_from):
 
 def test_new_sequences_have_no_column_for_unknown_categories_and_stay_in_range():
     rng = np.random.default_rng(0)
-    columns = fitted(random_batch(rng, [9, 4]), 2)
+    columns = columns_of(random_batch(rng, [9, 4]), 2)
     other = random_batch(rng, [3, 1, 8], extra_categories=("never", "seen"))
     other.numeric[0, 0], other.numeric[1, 0] = 1e30, -1e30
     rows = columns.transform(other)
@@ -64,50 +55,9 @@ def test_new_sequences_have_no_column_for_unknown_categories_and_stay_in_range()
     assert np.abs(expected).max() < 1e4
 
 
-def test_values_are_standardised_and_missing_ones_have_an_indicator():
-    batch = make_batch([4], numeric=np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0], [5.0, 5.0]]))
-    columns = fitted(batch, 0)
-    seen = [reference_linear_features(columns, batch, row) for row in range(4)]
-    values = [features[columns.feature_of[0, 0]] for row, features in enumerate(seen) if row != 2]
-    np.testing.assert_allclose(np.mean(values), 0, atol=1e-12)
-    np.testing.assert_allclose(np.std(values), 1)
-    assert seen[2] == {int(columns.feature_of[0, 1]): 1.0, int(columns.feature_of[0, 2]): 0.0}
-    assert columns.feature_of[0, 3] == -1  # the second column never misses: no indicator
-
-
-def test_sparse_indicators_are_one_and_explicit_nan_is_missing():
-    matrix = sp.csr_array(np.array([[2.0, 0.0, 3.0], [2.0, 0.0, -4.0], [0.0, 0.0, 1.0]], dtype=np.float32))
-    matrix.data[2] = np.nan  # the 2 of the second row
-    batch = make_batch([3], sparse=matrix)
-    rows = fitted(batch, 0).transform(batch)
-    assert rows.column.tolist() == [0, 2, 3, 2, 2]
-    root = np.sqrt((9 + 16 + 1) / 3)
-    np.testing.assert_allclose(rows.value, [1, 3 / root, 1, -4 / root, 1 / root], rtol=1e-6)
-
-
-def test_huge_constant_and_empty_columns_do_not_overflow():
-    numeric = np.array([[1e300, 7.0, np.nan], [-1e300, 7.0, np.nan], [0.0, 7.0, np.nan]])
-    batch = make_batch([3], numeric=numeric)
-    columns = fitted(batch, 1)
-    rows = columns.transform(batch)
-    assert np.isfinite(rows.value).all()
-    assert np.abs(rows.value).max() < 3
-
-
-@pytest.mark.parametrize("offset", [-2, -1, 1, 3])
-def test_boundary_is_one_indicator_for_each_offset(offset):
-    batch = make_batch([3, 1], categorical=[list("abcd")])
-    columns = fitted(batch, [offset])
-    o = columns.offsets.tolist().index(offset)
-    for row, (position, length) in enumerate([(0, 3), (1, 3), (2, 3), (0, 1)]):
-        outside = not 0 <= position + offset < length
-        assert (int(columns.boundary[o]) in reference_linear_features(columns, batch, row)) == outside
-    assert columns.boundary[columns.offsets == 0].tolist() == [-1] * int((columns.offsets == 0).sum())
-
-
 def test_labels_of_features_are_those_seen_or_all():
     batch = make_batch([4, 2], categorical=[list("aabbac")])
-    columns = fitted(batch, 0)
+    columns = columns_of(batch, 0)
     rows = columns.transform(batch)
     labels = np.array([0, 2, 1, -1, 2, 3], dtype=np.int32)
     start, label = LinearGradient(columns, rows, 2).label_pairs(labels, 4, 3)
@@ -119,7 +69,7 @@ def test_threads_and_joining_do_not_change_a_bit():
     rng = np.random.default_rng(1)
     lengths = rng.integers(1, 9, size=300).tolist()
     batch = random_batch(rng, lengths)
-    columns = fitted(batch, 2)
+    columns = columns_of(batch, 2)
     rows = columns.transform(batch)
     labels = rng.integers(0, 4, size=rows.n_rows).astype(np.int32)
     weights = random_weights(columns, rows, labels, 4, 3, rng)
@@ -137,7 +87,7 @@ class TestArrays:
     def weights(self):
         rng = np.random.default_rng(0)
         batch = random_batch(rng, [5, 3, 6])
-        columns = fitted(batch, 1)
+        columns = columns_of(batch, 1)
         rows = columns.transform(batch)
         labels = rng.integers(0, 3, size=rows.n_rows).astype(np.int32)
         return random_weights(columns, rows, labels, 3, 2, rng), rows
