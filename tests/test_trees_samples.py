@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_trees_cases import CATEGORICAL, LIMITS, NUMERIC, leaf_value, random_case, same_tree
+from test_trees_cases import CATEGORICAL, LIMITS, NUMERIC, leaf_value, random_case, reference_weights, same_tree
 from test_trees_shared import with_labels
 
 from seqboost.trees import (
@@ -17,7 +17,6 @@ from seqboost.trees import (
     label_grower,
     shared_grower,
 )
-from seqboost.trees.reference import reference_leaf
 from seqboost.trees.riders import MAX_ROUTED_LEAVES, Router
 from seqboost.trees.samples import gather_cells
 
@@ -134,7 +133,7 @@ def test_rows_reach_the_leaves_of_the_twin(max_leaf_nodes, order):
         expected = np.full_like(found, -1.0)
         for e in case.examples:
             if e.row in set(rows.tolist()):
-                expected[e.row, e.context] = reference_leaf(tree, case.dense, case.sparse, e.row, e.lags)
+                (expected[e.row, e.context],) = reference_weights(tree, case.columns, e.row, e.lags)
         assert np.array_equal(found, expected)
         assert np.array_equal(leaf_of[rows], np.where(expected < 0, tree.n_leaves, expected)[rows])
         assert np.all(np.delete(leaf_of, rows, axis=0) == 9999)
