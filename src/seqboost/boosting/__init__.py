@@ -6,7 +6,6 @@ from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
 from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
-from seqboost.boosting.sharing import SharedTreeFitter
 from seqboost.boosting.start import history_table, label_table
 from seqboost.boosting.steps import Ascent, FixedStep, LineSearch, SafeStep, Step
 
@@ -28,7 +27,6 @@ __all__ = [
     "SafeStep",
     "Sampler",
     "Sequences",
-    "SharedTreeFitter",
     "Step",
     "Stopping",
     "Stratified",

@@ -8,29 +8,24 @@ from numpy.typing import NDArray
 from seqboost.core.exceptions import ModelFileError
 from seqboost.core.offsets import starts_of
 from seqboost.features import BinnedRows
-from seqboost.trees import DenseColumns, Policies, SparseColumns
+from seqboost.trees import Columns, DenseColumns, Policies, SparseColumns
 
 __all__ = ["tree_columns", "tree_policies"]
 
 
-def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
-    """Give the kernels the binned rows: no copy of the data, features sorted by displacement."""
+def tree_columns(binned: BinnedRows) -> Columns:
+    """Return the binned rows as the kernels read them: no copy of the data."""
     layout = binned.layout
-    order = np.argsort(layout.displacement, kind="stable")
-    displacement = layout.displacement[order].astype(np.int64)
-    n_values = layout.n_values[order].astype(np.int32)
+    n_values = layout.n_values.astype(np.int32)
     # Beside the values: missing, boundary, and for categories those that a warm start brings, which no split looks at.
-    n_cells = n_values + 2 + (layout.kind[order] != 0)
-    breaks = np.flatnonzero(np.diff(displacement) != 1) + 1
+    n_cells = n_values + 2 + (layout.kind != 0)
     dense = DenseColumns(
         codes=binned.codes.reshape(-1),
         address=binned.address,
-        feature=order.astype(np.int32),
-        displacement=displacement,
+        displacement=layout.displacement.astype(np.int64),
         n_values=n_values,
-        kind=layout.kind[order].astype(np.uint8),
-        cell_start=starts_of(n_cells),
-        run_start=np.concatenate([[0], breaks, [len(order)]] if len(order) else [[0]]).astype(np.int64),
+        kind=layout.kind.astype(np.uint8),
+        cell_start=np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64),
     )
     sparse = SparseColumns(
         padded_row=binned.padded_row,
@@ -44,7 +39,7 @@ def tree_columns(binned: BinnedRows) -> tuple[DenseColumns, SparseColumns]:
         enabled=np.ascontiguousarray(layout.sparse_enabled),
     )
     _check_within(binned, dense, sparse)
-    return dense, sparse
+    return Columns(dense, sparse)
 
 
 def _check_within(binned: BinnedRows, dense: DenseColumns, sparse: SparseColumns) -> None:
@@ -72,7 +67,5 @@ def _lie_within(numbers: NDArray[np.integer], stop: int) -> bool:
 
 
 def tree_policies(binned: BinnedRows) -> Policies:
-    """Give the policies for missing values, in the order of `tree_columns`."""
-    layout = binned.layout
-    order = np.argsort(layout.displacement, kind="stable")
-    return Policies(layout.policy[order].astype(np.uint8), layout.sparse_policy.astype(np.uint8))
+    """Return the policies for missing values, in the order of `tree_columns`."""
+    return Policies(binned.layout.policy.astype(np.uint8), binned.layout.sparse_policy.astype(np.uint8))

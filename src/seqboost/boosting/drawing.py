@@ -16,9 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inner, lean, reassociating
+from seqboost.core.jit import inner, int64, lean, reassociating
 from seqboost.core.random import random_number
-from seqboost.trees.integers import int64
 
 __all__ = [
     "arrange",

@@ -10,30 +10,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.boosting.outputs import LabelOutputs, Outputs
 from seqboost.boosting.sampling import Examples, Sample, Sampler
 from seqboost.core.compiler import wait
-from seqboost.core.contexts import Space
 from seqboost.core.threads import run_tasks
 from seqboost.objectives import Derivatives
-from seqboost.trees import (
-    DenseColumns,
-    LabelSampleGrower,
-    Limits,
-    Partition,
-    Policies,
-    RiderPartition,
-    SparseColumns,
-    Tree,
-    WeightedPartition,
-    label_grower,
-)
+from seqboost.trees import Grower, LeafRows, Policies, Problem, SampleGrower, Tree
 
 __all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter", "Trees"]
 
 MAX_LEAF_VALUE = 2.0
 """Cap on leaf values: curvature vanishes where the model is confidently wrong."""
 
+LABELS_PER_TASK = 16
 WORTH_A_THREAD = 500_000  # cells; fewer are drawn from before another thread has woken
 
 Trees: TypeAlias = tuple[Tree, ...]
@@ -48,7 +36,7 @@ class Round:
     """
 
     bags: tuple[Trees, ...]
-    outputs: tuple[tuple[Outputs, ...], ...]
+    leaves: tuple[tuple[LeafRows, ...], ...]
     table_move: NDArray[np.float64] | None  # (E, K)
 
     def scaled(self, step: float) -> tuple[Trees, ...]:
@@ -73,11 +61,21 @@ class Round:
         n_threads: int,
     ) -> None:
         """Write ``old`` scores plus the outputs of this round's trees, with the values that they have in ``bags``."""
-        for trees, outputs in zip(bags, self.outputs, strict=True):
-            places = zip(trees, outputs, strict=True)
-            tasks = [task for tree, place in places for task in place.tasks(tree.value, old, new)]
+        for trees, leaves in zip(bags, self.leaves, strict=True):
+            tasks = [task for k, pair in enumerate(zip(trees, leaves, strict=True)) for task in _writing(*pair, k, old, new)]
             run_tasks(lambda add, *arrays: add(*arrays), tasks, n_threads)
             old = new
+
+
+def _writing(
+    tree: Tree, leaves: LeafRows, label: int, old: NDArray[np.float32], new: NDArray[np.float32]
+) -> list[tuple[Any, ...]]:
+    """Return functions and their arguments that together write ``old`` scores plus a tree's outputs to ``new``."""
+    leaves.prepare()
+    if tree.value.ndim == 1:
+        return [(leaves.add, tree.value[:, None], old[label : label + 1], new[label : label + 1])]
+    parts = [slice(k, k + LABELS_PER_TASK) for k in range(0, len(old), LABELS_PER_TASK)]
+    return [(leaves.add, tree.value[:, part], old[part], new[part]) for part in parts]
 
 
 def _grown(value: NDArray[Any], step: float) -> NDArray[Any]:
@@ -88,16 +86,14 @@ def _grown(value: NDArray[Any], step: float) -> NDArray[Any]:
 
 
 class TreeFitter:
-    """Fits one tree per label to the derivatives, on threads; every thread has a grower of its own.
+    """Fits trees to the derivatives: one for all labels, or one per label, each thread with a grower of its own.
 
     Parameters
     ----------
-    dense, sparse : DenseColumns, SparseColumns
-        The binned columns.
-    space : Space
-        Contexts of the trees.
-    limits : Limits
-        What a tree may do.
+    problem : Problem
+        The binned columns, the contexts of the trees and what a tree may do.
+    shared : bool
+        Whether there is one tree for all labels.
     max_leaf_value : float
         Cap on leaf values before the learning rate: curvature vanishes where the model is confidently wrong.
     learning_rate : float
@@ -110,56 +106,57 @@ class TreeFitter:
 
     def __init__(
         self,
-        dense: DenseColumns,
-        sparse: SparseColumns,
-        space: Space,
-        limits: Limits,
+        problem: Problem,
         *,
+        shared: bool,
         max_leaf_value: float,
         learning_rate: float,
         n_threads: int,
         policies: Policies | None = None,
     ) -> None:
-        self.limits, self.n_threads, self.policies = limits, n_threads, policies
+        self.limits, self.shared, self.n_threads = problem.limits, shared, n_threads
         self.max_leaf_value, self.learning_rate = max_leaf_value, learning_rate
-        self._make_growers(dense, sparse, space)
-
-    def _make_growers(self, dense: DenseColumns, sparse: SparseColumns, space: Space) -> None:
-        """Allocate what trees are grown with."""
-        self._growers: SimpleQueue[LabelSampleGrower] = SimpleQueue()
-        for _ in range(min(self.n_threads, space.n_labels)):
-            grower = label_grower(dense, sparse, space, self.limits, self.policies)
-            self._growers.put(LabelSampleGrower(grower))
+        n_labels = problem.space.n_labels
+        self._growers: SimpleQueue[SampleGrower] = SimpleQueue()
+        for _ in range(1 if shared else min(n_threads, n_labels)):
+            n_outputs, n_own = (n_labels, n_threads) if shared else (1, 1)
+            self._growers.put(SampleGrower(Grower(problem, n_outputs, policies, n_threads=n_own)))
 
     def n_trees(self, n_labels: int) -> int:
         """Return how many trees a round, or one of its bags, has: each gets a seed."""
-        return n_labels
+        return 1 if self.shared else n_labels
 
     def draw(
         self, sampler: Sampler, derivatives: Derivatives, examples: Examples, seeds: Sequence[int]
     ) -> list[Sample]:
-        """Draw what the trees of a round, or of one of its bags, are fitted to; a seed for each label."""
-        cells = zip(derivatives.gradient, derivatives.hessian, range(len(seeds)), seeds, strict=True)
-        tasks = [(gradient, hessian, label, examples, seed) for gradient, hessian, label, seed in cells]
-        is_worth = derivatives.gradient.size > WORTH_A_THREAD
-        return run_tasks(sampler.draw, tasks, self.n_threads if is_worth else 1)
+        """Draw what the trees of a round, or of one of its bags, are fitted to; a seed for each tree.
 
-    def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[Outputs, ...]]:
-        """Grow the trees of one round, or of one of its bags: a sample and a seed for each label."""
+        The sampler of a shared tree sees the derivatives of all labels, (n_labels, n_rows, n_contexts), and no label
+        that the tree is for.
+        """
+        gradient, hessian = derivatives.gradient, derivatives.hessian
+        if self.shared:
+            return [sampler.draw(gradient, hessian, -1, examples, seeds[0])]
+        tasks = [(gradient[k], hessian[k], k, examples, seed) for k, seed in enumerate(seeds)]
+        return run_tasks(sampler.draw, tasks, self.n_threads if gradient.size > WORTH_A_THREAD else 1)
+
+    def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[LeafRows, ...]]:
+        """Grow the trees of one round, or of one of its bags: a sample and a seed for each tree."""
         wait()  # for the kernels of the first fit of all
-        tasks = [(sample, seed) for sample, seed in zip(samples, seeds, strict=True)]
-        grown = run_tasks(self._grow, tasks, self.n_threads)
-        outputs = (LabelOutputs(partitions, label) for label, (_, partitions) in enumerate(grown))
-        return tuple(tree for tree, _ in grown), tuple(outputs)
+        tasks = list(zip(samples, seeds, strict=True))
+        trees, leaves = zip(*run_tasks(self._grow, tasks, 1 if self.shared else self.n_threads), strict=True)
+        return trees, leaves
 
-    def _grow(
-        self, sample: Sample, seed: int
-    ) -> tuple[Tree, tuple[Partition | RiderPartition | WeightedPartition, ...]]:
+    def _grow(self, sample: Sample, seed: int) -> tuple[Tree, LeafRows]:
+        gradient, hessian, fitted = sample
+        if gradient.ndim == 2:
+            gradient, hessian = gradient[None], hessian[None]
         grower = self._growers.get()
         try:
-            return grower.grow(*sample, self.value, seed)
+            tree, leaves = grower.grow(gradient, hessian, fitted, self.value, seed)
         finally:
             self._growers.put(grower)
+        return tree if self.shared else replace(tree, value=tree.value[:, 0].copy()), leaves
 
     def value(self, gradient: NDArray[np.float64], hessian: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ν · clip(G / (H + λ)), of leaves or of the table's cells."""

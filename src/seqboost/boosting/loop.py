@@ -136,7 +136,7 @@ def _grow(task: Boosting, derivatives: Derivatives, iteration: int) -> Round:
         samples = task.fitter.draw(task.sampler, derivatives, task.examples, seeds)
         bags.append(task.fitter.fit(samples, seeds))
     return Round(
-        tuple(trees for trees, _ in bags), tuple(outputs for _, outputs in bags), _table_move(task.fitter, derivatives)
+        tuple(trees for trees, _ in bags), tuple(leaves for _, leaves in bags), _table_move(task.fitter, derivatives)
     )
 
 

@@ -8,9 +8,10 @@ from functools import cache
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, SupportsInt, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core import types
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
@@ -20,16 +21,25 @@ __all__ = [
     "inner",
     "inner_reassociating",
     "inner_slicing",
+    "int64",
     "is_cached",
     "jit",
     "lean",
     "lowest_bit",
     "reassociating",
+    "uint64",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 CORE = Path(__file__).parent
+
+# Inside kernels, constants are handed on as int64: numba would compile a callee anew for every literal. Where types are
+# checked it is an int like any other.
+int64 = cast("Callable[[SupportsInt], int]", np.int64)
+
+# An index that cannot be negative: a signed one is tested for that at every access, and such loops are not vectorised.
+uint64 = cast("Callable[[SupportsInt], int]", np.uint64)
 
 
 def jit(function: F) -> F:

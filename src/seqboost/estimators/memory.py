@@ -9,8 +9,8 @@ from pathlib import Path
 from seqboost.chain.potentials import MIN_CHUNKS
 from seqboost.core.exceptions import MemoryLimitError
 from seqboost.core.offsets import CHUNK_POSITIONS
-from seqboost.trees.shared_buffers import MAX_DECIDING, histogram_slots
-from seqboost.trees.weighted_growing import WEIGHTED_ROW_BYTES, row_copies, segment_length
+from seqboost.trees.nodes import histogram_slots
+from seqboost.trees.quantise import MAX_DECIDING, n_lanes
 
 __all__ = ["FitMemory", "available_bytes"]
 
@@ -107,46 +107,48 @@ class FitMemory:
         slots = contexts if joint else 1
         cells = self.n_rows * self.n_labels * slots * BYTES_PER_CELL
         extended = contexts * 2 if self.order else 1  # at most: contexts near the start of a sequence are extra
-        growing = self._one_grower(slots, extended if joint else 1) if self.shared else self._growers(slots)
-        growing += self._weighted_rows(slots)
         table = 8 * extended * self.n_labels
         if joint:
             messages, tables = 0, 4 * table
-            if not self.shared:
-                growing += min(self.n_threads, self.n_labels) * 20 * extended * self.max_leaf_nodes
         else:
             messages = 16 * self.n_rows * contexts
             tables = (8 + 2 * max(MIN_CHUNKS, 1 + self.n_rows // CHUNK_POSITIONS)) * table
+        growing = self._growers(slots, extended if joint else 1)
         return int(OVERHEAD * (cells + growing + messages + tables + self.data_bytes))
 
-    def _growers(self, slots: int) -> int:
-        """Return the bytes of trees of single labels: partitions, and a grower for each thread."""
-        partitions = self.n_rows * self.n_labels * 4 * min(slots, 4) * self.n_bags
-        return partitions + min(self.n_threads, self.n_labels) * (
-            16 * self.n_cells * self.max_leaf_nodes + self.n_rows * (8 * slots + 12 * min(slots, 4) + 8)
-        )
+    def _growers(self, slots: int, extended: int) -> int:
+        """Return the bytes of growers, one for each thread or one of shared trees, and of the leaves of a round."""
+        n_growers, n_trees = (1, 1) if self.shared else (min(self.n_threads, self.n_labels), self.n_labels)
+        n_outputs = min(self.n_labels, MAX_DECIDING) if self.shared else 1
+        vector, sums = 4 * n_lanes(n_outputs), 8 * n_outputs
+        kept = histogram_slots(self.n_cells, vector + 4, self.max_leaf_nodes)
+        histograms = kept * (self.n_cells * (vector + 4) + (extended * sums if slots > 1 else 0))
+        # Vectors and cells; segments, in which a row stands once for each division of its contexts, and spare ones.
+        in_segments, in_leaves = self._row_copies(slots)
+        of_row = vector + (sums * slots + vector if slots > 1 else 0) + 5 + 4 * in_segments
+        of_leaves = self.n_bags * n_trees * (4 + 4 * in_leaves)
+        if self.dividing_rate is not None:
+            of_row += vector + 8 * in_segments
+            of_leaves += self.n_bags * n_trees * 4 * in_leaves
+        masks = 2 * self.max_leaf_nodes * extended
+        return int(n_growers * (histograms + masks + self.n_rows * of_row) + self.n_rows * of_leaves)
 
-    def _one_grower(self, slots: int, extended: int) -> int:
-        """Return the bytes of shared trees: fixed-point vectors of cells, of rows, of kept histograms and contexts."""
-        n_deciding = min(self.n_labels, MAX_DECIDING)
-        vector = 8 * n_deciding
-        n_kept = histogram_slots(self.n_cells, n_deciding, self.max_leaf_nodes)
-        kept = n_kept * (self.n_cells * (vector + 4) + (extended * vector if slots > 1 else 0))
-        of_row = vector * (slots + 2 if slots > 1 else 1) + 2 * slots * self.n_bags + 8 * min(slots, 4)
-        return kept + self.n_rows * of_row
+    def _row_copies(self, slots: int) -> tuple[float, float]:
+        """Estimate how often a row stands in the segments of a tree, and how often in its leaves.
 
-    def _weighted_rows(self, slots: int) -> int:
-        """Return what the segments of weighted rows take beyond those of others, and their partitions."""
+        A division of contexts copies rows. So does a missing value that sends them both ways: with a share m of values
+        missing and even splits, level d holds (1 + m)^d times the rows, and at each level the smaller half of them is
+        written anew at the end of the segments, which are doubled whenever they are full.
+        """
+        by_contexts = min(slots, 4)
         if self.dividing_rate is None:
-            return 0
-        in_segments, in_leaves = row_copies(self.dividing_rate, self.max_leaf_nodes)
-        by_contexts = min(slots, 4) - 1
-        segments = WEIGHTED_ROW_BYTES * segment_length(in_segments + by_contexts)
-        n_growers = 1 if self.shared else min(self.n_threads, self.n_labels)
-        n_partitions = self.n_bags * (1 if self.shared else self.n_labels)
-        vectors = 8 * min(self.n_labels, MAX_DECIDING) if self.shared else 0
-        of_row = n_growers * (segments + vectors) + n_partitions * 8 * (in_leaves + by_contexts)
-        return int(self.n_rows * of_row)
+            return by_contexts, by_contexts
+        n_levels = int(max(1, self.max_leaf_nodes) - 1).bit_length()
+        levels = [(1.0 + self.dividing_rate) ** d for d in range(1, n_levels + 1)]
+        in_segments, length = 1.0 + sum(levels) / 2 + by_contexts - 1, 2.0
+        while length < in_segments:
+            length *= 2
+        return length if length == 2.0 else 1.5 * length, (levels[-1] if levels else 1.0) + by_contexts - 1
 
     def prefers_joint(self) -> bool:
         """Tell what ``potentials="auto"`` means: joint for few labels that fit comfortably."""

@@ -15,7 +15,6 @@ from seqboost.boosting import (
     Boosting,
     Callback,
     Examples,
-    SharedTreeFitter,
     TreeFitter,
     boost,
     tree_columns,
@@ -44,7 +43,7 @@ from seqboost.objectives import (
     SeenLikelihood,
 )
 from seqboost.sequences import SequenceBatch
-from seqboost.trees import Limits
+from seqboost.trees import Limits, Problem
 from seqboost.trees.warmup import compile_beside
 
 __all__ = ["train", "train_again"]
@@ -58,7 +57,7 @@ def train(
     linear_fit: LinearFit | None = None,
 ) -> Trained:
     """Bin, boost and freeze; with ``earlier``, go on from its model; with ``linear_fit``, on its way to a start."""
-    compile_beside(settings.n_threads, shared=settings["trees"] == "shared")
+    compile_beside(settings.n_threads)
     binner = earlier.model.binner if earlier else _fit_binner(training.batch, settings)
     data = Positions.together(binner, training, validation, settings.n_threads)
     seen = seen_labels_alone(data, settings, earlier)
@@ -206,9 +205,9 @@ def _tree_fitter(binned: BinnedRows, chain: _Chain, settings: Settings) -> TreeF
         n_tree_features=of_tree,
         n_surrogates=settings["n_surrogates"],
     )
-    fitter = SharedTreeFitter if settings["trees"] == "shared" else TreeFitter
-    return fitter(
-        *tree_columns(binned), context_space(chain.space.n_labels, chain.tree_order, binned.offsets), limits,
+    space = context_space(chain.space.n_labels, chain.tree_order, binned.offsets)
+    return TreeFitter(
+        Problem(tree_columns(binned), space, limits), shared=settings["trees"] == "shared",
         max_leaf_value=MAX_LEAF_VALUE, learning_rate=settings["learning_rate"], n_threads=settings.n_threads,
         policies=tree_policies(binned),
     )  # fmt: skip

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import jit
+from seqboost.core.jit import int64, jit
 from seqboost.model.traversal import ContextArrays, ForestArrays, RowArrays, forest_arrays, read_only, stamp_slots
-from seqboost.trees.integers import int64
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 if TYPE_CHECKING:

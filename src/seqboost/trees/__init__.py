@@ -1,39 +1,27 @@
 """Trees: bin codes and derivatives in, one :class:`Tree` out."""
 
-from seqboost.trees.criterion import Limits
-from seqboost.trees.growing import TreeGrower
-from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.missing import Policies
-from seqboost.trees.outputs import Partition
-from seqboost.trees.riders import RiderPartition
-from seqboost.trees.routes import Routes
-from seqboost.trees.samples import Fitted, LabelSampleGrower, SharedSampleGrower
-from seqboost.trees.shared_growing import SharedGrower
-from seqboost.trees.shared_missing import shared_grower
-from seqboost.trees.shared_partition import SharedPartition
-from seqboost.trees.tree import DENSE, LAG, SPARSE, Tree
-from seqboost.trees.weighted_growing import label_grower
-from seqboost.trees.weighted_partition import WeightedPartition
+from seqboost.trees.columns import Columns, DenseColumns, Limits, Policies, Problem, SparseColumns
+from seqboost.trees.grower import Grower, Reducer, grow_together
+from seqboost.trees.leaves import LeafRows
+from seqboost.trees.samples import Fitted, SampleGrower
+from seqboost.trees.tree import DENSE, LAG, SPARSE, Routes, Tree
 
 __all__ = [
     "DENSE",
     "LAG",
     "SPARSE",
+    "Columns",
     "DenseColumns",
     "Fitted",
-    "LabelSampleGrower",
+    "Grower",
+    "LeafRows",
     "Limits",
-    "Partition",
     "Policies",
-    "RiderPartition",
+    "Problem",
+    "Reducer",
     "Routes",
-    "SharedGrower",
-    "SharedPartition",
-    "SharedSampleGrower",
+    "SampleGrower",
     "SparseColumns",
     "Tree",
-    "TreeGrower",
-    "WeightedPartition",
-    "label_grower",
-    "shared_grower",
+    "grow_together",
 ]

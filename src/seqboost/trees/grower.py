@@ -1,290 +1,370 @@
-"""Growing one tree, best split first, on the product space rows × contexts.
-
-A node is a set of positions times a set of contexts and stays one: a window test divides its positions, a lag test its
-contexts. So a node needs its positions' derivatives summed over its contexts only once, histograms over positions
-alone, and the sums per context for the lag tests::
-
-    root ──► sums over all contexts ──► histogram ──► best split
-      │
-      ├─ window test   positions divided     smaller child: new histogram         larger: parent − smaller
-      └─ lag test      contexts divided      its share of the sums of rows,       larger: parent − smaller
-                                             smaller child: new histogram
-"""
+"""Grow trees on the same columns, one after another."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from queue import SimpleQueue
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.contexts import Space
-from seqboost.core.jit import inlined, inner, lean
-from seqboost.trees.buffers import (
-    DEPTH,
+from seqboost.core.missing import INSTANCE_WEIGHTING
+from seqboost.core.threads import run_tasks
+from seqboost.trees.columns import Policies, Problem, needs_weights
+from seqboost.trees.grow import DONE, MORE_ROOM, REDUCE, SHARES, advance, search_blocks
+from seqboost.trees.histogram import block_tasks, feature_blocks
+from seqboost.trees.leaves import LeafRows
+from seqboost.trees.nodes import (
     FITTED,
     N_LEAVES,
-    NEWEST,
+    N_REDUCED,
+    PHASE,
     SIZE,
     SLOT,
     START,
-    USED,
-    G,
-    H,
-    Leaves,
-    Scratch,
-    Segments,
-    Splits,
+    Workspace,
+    histogram_slots,
+    new_finds,
+    new_nodes,
+    new_scratch,
+    new_splits,
+    new_sums,
+    new_weighted,
 )
-from seqboost.trees.children import divide_contexts, divide_rows, measure, sum_children
-from seqboost.trees.criterion import Limits, Node, SplitRule
-from seqboost.trees.fixedpoint import Planes, Scales, add_contexts, block_end, quantise, row_sums
-from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.integers import int64
-from seqboost.trees.leftsets import left_values
-from seqboost.trees.splitting import best_split
-from seqboost.trees.tree import DENSE, LAG
-from seqboost.trees.weighted_buffers import WeightedScratch
+from seqboost.trees.quantise import MAX_DECIDING, Rounded, Units, choose_units, n_lanes, round_derivatives
+from seqboost.trees.scan import Scratch
+from seqboost.trees.tree import DENSE, LAG, Routes, Tree
 
-__all__ = ["best_leaf", "draw_features", "draw_pool", "grow_tree", "record_split"]
+__all__ = ["Grower", "LeafValue", "Reducer", "grow_together"]
 
+LeafValue = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
-@inner
-def _next_random(
-    state: NDArray[np.uint64],  # IN/OUT (1,)
-    bound: int,  # IN
-) -> int:
-    """Return a random number below ``bound`` (SplitMix64) and move the state on."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return int64((z ^ (z >> np.uint64(31))) % np.uint64(bound))
+WORTH_A_THREAD = 100_000  # additions; fewer are done before another thread has woken
+NEVER = 1 << 62  # rows
+LABELS_PER_TASK = 34
 
 
-@inner
-def draw_pool(scratch: Scratch | WeightedScratch, n_pool: int) -> None:
-    """Draw the window features that the nodes of a tree draw theirs from."""
-    pool = scratch.pool
-    for f in range(pool.size):
-        pool[f] = f  # what is drawn depends on the seed alone, not on the trees this grower grew before
-    if n_pool < pool.size:
-        for r in range(n_pool):
-            q = r + _next_random(scratch.random, pool.size - r)
-            pool[r], pool[q] = pool[q], pool[r]
+class Reducer(Protocol):
+    """Adds integer arrays over the machines, or groups of rows, that grow one tree together."""
+
+    def sum(self, arrays: Sequence[NDArray[Any]]) -> None:
+        """Replace each array by its sum over all parties, which all call this with arrays of the same shapes."""
 
 
-@inner
-def draw_features(scratch: Scratch | WeightedScratch, n_drawn: int, n_pool: int) -> None:
-    """Draw the window features that the next node may use (without replacement)."""
-    drawn, shuffled = scratch.drawn, scratch.shuffled
-    n = min(n_pool, drawn.size)
-    if n_drawn >= drawn.size and n == drawn.size:
-        return
-    for f in range(drawn.size):
-        drawn[f] = False
-    for r in range(n):
-        shuffled[r] = scratch.pool[r]
-    for r in range(min(n_drawn, n)):
-        if n_drawn < n:
-            q = r + _next_random(scratch.random, n - r)
-            shuffled[r], shuffled[q] = shuffled[q], shuffled[r]
-        drawn[shuffled[r]] = True
+def weight_bits(n_rows: int) -> int:
+    """Return in how many bits the weight 1 is written: fewer for many rows, as their sum must fit an int32."""
+    size = int(n_rows).bit_length()
+    return max(0, min(max(8, min(12, 28 - size)), 30 - size))
 
 
-@inlined
-def _node(
-    state: NDArray[np.int64],  # IN (max_leaves, N_STATE)
-    leaf: int,
-    limits: Limits,
-    scales: Scales,
-) -> Node:
-    """Return (G, H, n, G²/(H+λ)) of a leaf."""
-    g = state[leaf, G] / scales.gradient
-    h = state[leaf, H] / scales.curvature
-    return g, h, state[leaf, FITTED], g * g / max(h + limits.l2_regularization, 1e-300)
+class Grower:
+    """Grows trees on the same columns, one after another, reusing its buffers.
 
+    Parameters
+    ----------
+    problem : Problem
+        Columns and contexts of all rows, and what a tree may do.
+    n_outputs : int
+        Length of the vectors in the leaves: the number of labels for a tree of all labels, 1 for one of a single label.
+    policies : Policies, optional
+        What to do about missing values; by default they are one more value of a feature.
+    n_threads : int, default=1
+        Number of threads; the trees do not depend on it.
+    max_deciding : int, default=32
+        With more outputs than these, so many are drawn for each tree to decide on its splits
+        (:mod:`seqboost.trees.quantise`).
+    reducer : Reducer, optional
+        Adds up the sums of all machines that grow the tree together, each on its rows.
+    """
 
-@inlined
-def _find(
-    dense: DenseColumns,
-    sparse: SparseColumns,
-    space: Space,
-    limits: Limits,
-    scales: Scales,
-    leaves: Leaves,
-    leaf: int,
-    scratch: Scratch,
-) -> None:
-    """Find and store the best split of a leaf."""
-    stored, state = leaves.rule[leaf], leaves.state
-    slot = state[leaf, SLOT]
-    stored[0] = -1.0
-    if state[leaf, DEPTH] >= limits.max_depth:
-        return
-    draw_features(scratch, limits.n_drawn_features, limits.n_tree_features)
-    rule = best_split(
-        dense, sparse, space, limits, scales, _node(state, leaf, limits, scales), leaves.histogram[slot],
-        leaves.contexts[slot], leaves.mask[leaf], leaves.type_rows[leaf], scratch.drawn, scratch.ranks,
-    )  # fmt: skip
-    if rule.kind >= 0:
-        stored[0], stored[1], stored[2], stored[3], stored[4] = rule
+    def __init__(
+        self,
+        problem: Problem,
+        n_outputs: int,
+        policies: Policies | None = None,
+        *,
+        n_threads: int = 1,
+        max_deciding: int = MAX_DECIDING,
+        reducer: Reducer | None = None,
+    ) -> None:
+        has_policies = policies is not None and bool(policies.dense.any() or policies.sparse.any())
+        self.problem, self.n_threads, self.reducer = problem, n_threads, reducer
+        self.policies = policies if has_policies else None
+        self.n_deciding = min(n_outputs, max_deciding)
+        columns, space, limits = problem
+        order = space.base.size - 1
+        n_nodes = (2 if reducer is None else 4) * limits.max_leaf_nodes
+        n_histograms = limits.max_leaf_nodes if reducer is None else 3 * limits.max_leaf_nodes
+        cell_bytes = 4 * n_lanes(self.n_deciding)
+        n_slots = histogram_slots(columns.n_cells, cell_bytes + 4, n_histograms)
+        blocks = feature_blocks(columns, order, cell_bytes)
+        self.tasks = block_tasks(blocks, n_threads) if len(blocks) else []
+        is_weighted = self.policies is not None and needs_weights(columns, self.policies)
+        if is_weighted and reducer is not None:
+            raise ValueError("trees with policies for missing values are grown on one machine")
+        self.weighted = new_weighted(problem, self.policies, n_nodes) if is_weighted and self.policies else None
+        n_rows, lanes = columns.n_rows, n_lanes(self.n_deciding)
+        self.rounded = Rounded(
+            cells=np.empty((n_rows if order else 0, int(space.n_contexts_of[-1]), 2 * self.n_deciding), dtype=np.int32),
+            vectors=np.empty((n_rows, lanes), dtype=np.int32),
+            node_vectors=np.zeros((n_rows if order or is_weighted else 0, lanes), dtype=np.int32),
+        )
+        nodes = new_nodes(problem, n_nodes, n_slots, self.n_deciding)
+        if self.weighted is not None:
+            nodes = nodes._replace(rows=np.empty(2 * n_rows, dtype=np.int32))
+        none = np.zeros(self.n_deciding)
+        self.work = Workspace(
+            units=Units(none, none, none, none),
+            rounded=self.rounded,
+            nodes=nodes,
+            sums=new_sums(problem, n_slots, self.n_deciding),
+            finds=new_finds(problem, max(1, len(self.tasks)), n_nodes),
+            splits=new_splits(problem),
+            blocks=blocks,
+        )
+        self.scratch: SimpleQueue[Scratch] = SimpleQueue()
+        for _ in range(n_threads):
+            self.scratch.put(new_scratch(problem, self.n_deciding))
 
+    @property
+    def one_way(self) -> bool:
+        """Whether each row goes one way at each split."""
+        return self.weighted is None
 
-@inlined
-def best_leaf(
-    rule: NDArray[np.float64],  # IN (max_leaves, 5)
-    n_leaves: int,  # IN
-) -> int:
-    """Return the leaf with the largest gain, −1 if none can be split."""
-    best = -1
-    gain = 0.0
-    for leaf in range(n_leaves):
-        if rule[leaf, 0] > gain:
-            best, gain = leaf, rule[leaf, 0]
-    return best
-
-
-@inlined
-def record_split(
-    splits: Splits,
-    number: int,
-    leaf: int,
-    other: int,
-    rule: SplitRule,
-    feature: int,
-    left: NDArray[np.bool_],  # IN (max_values,)
-    n_values: int,
-    n_rows: int,
-) -> None:
-    """Write split ``number``, which turned ``leaf`` into itself (left) and ``other`` (right), into the tree."""
-    splits.kind[number] = rule.kind
-    splits.feature[number] = feature
-    splits.gain[number] = rule.gain
-    splits.n_rows[number] = n_rows
-    left_child, right_child, parent, words = splits.left, splits.right, splits.parent, splits.words
-    above = parent[leaf]
-    if above >= 0:
-        if left_child[above] == ~leaf:
-            left_child[above] = number
-        else:
-            right_child[above] = number
-    left_child[number] = ~leaf
-    right_child[number] = ~other
-    parent[leaf] = number
-    parent[other] = number
-    first = splits.word_start[number]
-    n_words = (n_values + 63) // 64
-    for w in range(n_words):
-        words[first + w] = 0
-    for v in range(n_values):
-        if left[v]:
-            words[first + v // 64] |= np.uint64(1) << np.uint64(v % 64)
-    splits.word_start[number + 1] = first + n_words
-
-
-@inlined
-def _plant(
-    dense: DenseColumns,
-    sparse: SparseColumns,
-    space: Space,
-    scales: Scales,
-    planes: Planes,
-    cells: NDArray[np.int64],  # OUT (n_rows, n_contexts)
-    sizes: tuple[int, int],  # IN fitted positions, all positions
-    segments: Segments,
-    leaves: Leaves,
-    splits: Splits,
-    block: NDArray[np.int64],  # SCRATCH (ROWS_AT_ONCE, N_BLOCK)
-) -> None:
-    """Make the root."""
-    rows, sums = segments
-    n_fitted, n_rows = sizes
-    state = leaves.state
-    state[0, START], state[0, SIZE], state[0, FITTED], state[0, DEPTH] = 0, n_rows, n_fitted, 0
-    for leaf in range(state.shape[0]):
-        state[leaf, SLOT] = leaf
-    for e in range(leaves.mask.shape[1]):
-        leaves.mask[0, e] = -1
-    contexts, types = leaves.contexts[0], leaves.type_rows[0]
-    for j in range(types.size):
-        types[j] = 0
-    for e in range(contexts.shape[1]):
-        contexts[0, e] = 0
-        contexts[1, e] = 0
-    first = int64(0)
-    while first < n_fitted:  # a block of rows is written and summed while the processor still has it at hand
-        last = block_end(rows, first, n_fitted, planes.n_contexts)
-        quantise(planes, scales, int64(rows[first]), last - first)
-        row_sums(cells, rows, first, last, sums)
-        if contexts.shape[1] > 1:
-            add_contexts(cells, space, rows, first, last, contexts, types)
-        first = last
-    measure(dense, sparse, scales, leaves, int64(0), segments, np.bool_(True), block)
-    splits.parent[0] = -1
-    splits.word_start[0] = 0
-    progress = leaves.progress
-    progress[N_LEAVES], progress[USED], progress[NEWEST], progress[NEWEST + 1] = 1, n_rows, 0, -1
-
-
-@lean
-def grow_tree(
-    dense: DenseColumns,
-    sparse: SparseColumns,
-    space: Space,
-    limits: Limits,
-    scales: Scales,
-    planes: Planes,
-    cells: NDArray[np.int64],  # OUT (n_rows, n_contexts) the derivatives in fixed point
-    sizes: tuple[int, int],  # IN positions the tree is fitted to, which come first in the segments; all positions
-    segments: Segments,  # IN/OUT rows filled
-    leaves: Leaves,  # OUT
-    splits: Splits,  # OUT
-    scratch: Scratch,
-) -> bool:
-    """Grow a tree, or go on growing it; return False when the segments must be made longer before it can go on."""
-    state, progress = leaves.state, leaves.progress
-    if progress[N_LEAVES] == 0:
-        draw_pool(scratch, limits.n_tree_features)
-        _plant(dense, sparse, space, scales, planes, cells, sizes, segments, leaves, splits, scratch.block)
-    while True:
-        for q in range(NEWEST, NEWEST + 2):
-            newest = progress[q]
-            if newest >= 0:
-                _find(dense, sparse, space, limits, scales, leaves, newest, scratch)
-                progress[q] = -1
-        other = progress[N_LEAVES]
-        leaf = best_leaf(leaves.rule, other)
-        if leaf < 0 or other == limits.max_leaf_nodes:
-            return True
-        r = leaves.rule[leaf]
-        rule = SplitRule(r[0], int64(r[1]), int64(r[2]), int64(r[3]), int64(r[4]))
-        if rule.kind == LAG:
-            if progress[USED] + state[leaf, SIZE] > segments[0].size:
-                return False
-            state[other, START] = progress[USED]
-        n_values = left_values(
-            dense, sparse, space, limits, scales, rule, _node(state, leaf, limits, scales),
-            leaves.histogram[state[leaf, SLOT]], leaves.contexts[state[leaf, SLOT]], leaves.mask[leaf], scratch.left,
-            scratch.ranks,
+    def units(
+        self,
+        gradient: NDArray[np.float32],
+        hessian: NDArray[np.float32],
+        rows: NDArray[np.int32],
+        n_fitted: int,
+        seed: int = 0,
+    ) -> tuple[Units, NDArray[np.int64]]:
+        """Choose the labels that decide on splits and the scales of their derivatives; parameters as in `grow`."""
+        return choose_units(
+            gradient, hessian, rows, n_fitted, self.problem.limits.l2_regularization,
+            n_deciding=self.n_deciding, seed=seed, n_threads=self.n_threads,
         )  # fmt: skip
-        feature = rule.feature
-        if rule.kind == DENSE:
-            feature = int64(dense.feature[rule.feature])
-        if rule.kind == LAG:
-            feature = rule.feature + 1
-        record_split(splits, other - 1, leaf, other, rule, feature, scratch.left, n_values, state[leaf, FITTED])
-        is_last = other + 1 == limits.max_leaf_nodes
-        n_fitted = state[leaf, FITTED]
-        if rule.kind == LAG:
-            divide_contexts(space, cells, leaves, leaf, other, rule, segments, scratch)
-            progress[USED] += state[other, SIZE]
-        else:
-            divide_rows(dense, sparse, leaves, leaf, other, rule, segments, scratch)
-        sum_children(
-            dense, sparse, space, scales, cells, leaves, leaf, other, n_fitted, rule.kind == LAG, segments, scratch,
-            not is_last, limits.min_samples_leaf,
+
+    def grow(
+        self,
+        gradient: NDArray[np.float32],
+        hessian: NDArray[np.float32],
+        rows: NDArray[np.int32],
+        n_fitted: int,
+        leaf_value: LeafValue,
+        seed: int = 0,
+        problem: Problem | None = None,
+    ) -> tuple[Tree, LeafRows]:
+        """Grow a tree.
+
+        Parameters
+        ----------
+        gradient, hessian : ndarray of float32 of shape (n_outputs, n_rows, n_contexts)
+            Derivatives; zero where a context does not exist.
+        rows : ndarray of int32
+            Every position once: first those the tree is fitted to, then the others, each part in rising order.
+        n_fitted : int
+            How many of ``rows`` the tree is fitted to.
+        leaf_value : callable
+            From the leaves' sums of gradient and curvature, both (n_leaves, n_outputs), to their values.
+        seed : int, default=0
+            Seed of the labels that decide and of the features drawn for the tree and at each node.
+        problem : Problem, optional
+            That of fewer rows, on which this tree is grown.
+
+        Returns
+        -------
+        tree : Tree
+            Its ``value`` has shape (n_leaves, n_outputs).
+        leaves : LeafRows
+            Which positions and contexts each leaf holds.
+        """
+        units, labels = self.units(gradient, hessian, rows, n_fitted, seed)
+        self.start(gradient, hessian, rows, n_fitted, units, labels, seed, problem)
+        while self.advance():
+            pass
+        return self.finish(leaf_value)
+
+    def start(
+        self,
+        gradient: NDArray[np.float32],
+        hessian: NDArray[np.float32],
+        rows: NDArray[np.int32],
+        n_fitted: int,
+        units: Units,
+        labels: NDArray[np.int64],
+        seed: int = 0,
+        problem: Problem | None = None,
+    ) -> None:
+        """Begin a tree; ``units`` and ``labels`` are those that :meth:`units` returns, of all rows of all machines."""
+        n = gradient.shape[1]
+        self.rounded = Rounded(*(part[:n] for part in self.work.rounded))
+        count = 1 if self.weighted is None else 1 << weight_bits(n_fitted)
+        round_derivatives(
+            gradient, hessian, rows, n_fitted, units, labels, self.rounded,
+            count=count, n_threads=self.n_threads,
         )  # fmt: skip
-        state[leaf, DEPTH] += 1
-        state[other, DEPTH] = state[leaf, DEPTH]
-        progress[N_LEAVES] += 1
-        if not is_last:
-            progress[NEWEST], progress[NEWEST + 1] = leaf, other
+        self._derivatives, self._labels, self._seed = (gradient, hessian), labels, np.uint64(seed)
+        self._sizes, self._positions = (n_fitted, rows.size), rows
+        self.work.nodes.rows[: rows.size] = rows
+        self.work.nodes.progress[PHASE] = 0
+        self.work = self.work._replace(units=units)
+        self._problem = problem or self.problem
+        if self.weighted is not None:
+            self.weighted.weight[: rows.size] = 1.0
+            self.weighted.units[: rows.size] = count
+            self.weighted = self.weighted._replace(unit=count)
+            limits = self._problem.limits
+            limits = limits._replace(min_samples_leaf=limits.min_samples_leaf * count)
+            self._problem = self._problem._replace(limits=limits)
+
+    def advance(self) -> bool:
+        """Go on growing until sums must be reduced, or the tree is grown; return whether it is not."""
+        n_threaded = NEVER
+        if self.n_threads > 1 and len(self.tasks) > 1:
+            per_row = self.work.sums.cells.shape[2] * max(1, self.problem.columns.dense.displacement.size)
+            n_threaded = max(0, WORTH_A_THREAD - 8 * self.work.sums.cells[0].size) // per_row
+        how = self.reducer is not None, n_threaded
+        scratch = self.scratch.get()
+        try:
+            while True:
+                problem = self._problem
+                work = self.work._replace(rounded=self.rounded)
+                status = advance(problem, self.weighted, work, self._sizes, self._seed, how, scratch)
+                if status == MORE_ROOM:
+                    self._make_room()
+                elif status in (DONE, REDUCE):
+                    return bool(status == REDUCE)
+                else:
+                    self._search(problem, work, how[0], scratch)
+        finally:
+            self.scratch.put(scratch)
+
+    def _search(self, problem: Problem, work: Workspace, is_measured: bool, scratch: Scratch) -> None:
+        """Search the blocks of features on threads."""
+
+        def task(*task: int) -> None:
+            own = self.scratch.get() if task[0] > 0 else scratch
+            try:
+                search_blocks(problem, self.weighted, work, task, is_measured, own)
+            finally:
+                if task[0] > 0:
+                    self.scratch.put(own)
+
+        run_tasks(task, self.tasks, self.n_threads)
+
+    def _make_room(self) -> None:
+        """Make the segments longer."""
+
+        def doubled(array: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([array, np.empty_like(array)])
+
+        nodes = self.work.nodes
+        self.work = self.work._replace(nodes=nodes._replace(rows=doubled(nodes.rows)))
+        if self.weighted is not None:
+            weight, units = doubled(self.weighted.weight), doubled(self.weighted.units)
+            self.weighted = self.weighted._replace(weight=weight, units=units)
+
+    def reducible(self) -> list[NDArray[Any]]:
+        """Return the arrays that are to be replaced by their sums over all machines."""
+        nodes, sums, arrays = self.work.nodes, self.work.sums, []
+        for node in nodes.reduced[: nodes.progress[N_REDUCED]].tolist():
+            if node >= 0:
+                arrays += [nodes.total[node], nodes.type_rows[node]]
+            slot = int(nodes.state[node if node >= 0 else -1 - node, SLOT])
+            if slot >= 0:
+                arrays += [sums.cells[slot], sums.counts[slot], sums.contexts[slot]]
+        return arrays
+
+    def finish(self, leaf_value: LeafValue) -> tuple[Tree, LeafRows]:
+        """Return the grown tree, as :meth:`grow` does."""
+        nodes, splits = self.work.nodes, self.work.splits
+        n = int(nodes.progress[N_LEAVES])
+        of_leaf = nodes.leaf_node[:n]
+        state, gradient = nodes.state[of_leaf], self._derivatives[0]
+        leaves = self._leaf_rows(state)
+        if len(self._labels) == len(gradient):
+            total, d = nodes.total[of_leaf], self.n_deciding
+            sums = total[:, :d] * self.work.units.gradient, total[:, d : 2 * d] * self.work.units.curvature
+        else:
+            sums = leaves.sums(*self._derivatives, n_fitted=state[:, FITTED].copy(), n_threads=self.n_threads)
+        leaf_rows = state[:, FITTED] if self.weighted is not None else nodes.total[of_leaf, 2 * self.n_deciding]
+        tree = Tree(
+            kind=splits.kind[: n - 1].copy(),
+            feature=splits.feature[: n - 1].copy(),
+            word_start=splits.word_start[:n].copy(),
+            words=splits.words[: splits.word_start[n - 1]].copy(),
+            left=splits.left[: n - 1].copy(),
+            right=splits.right[: n - 1].copy(),
+            value=leaf_value(*sums).astype(np.float32),
+            gain=splits.gain[: n - 1].copy(),
+            n_rows=splits.n_rows[: n - 1].copy(),
+            leaf_rows=leaf_rows.astype(np.int32),
+        )
+        if self.policies is not None:
+            routes = self._shares(tree) if self.weighted is None else self._routes(n - 1)
+            tree = replace(tree, routes=routes)
+        return tree, leaves.ordered(tree) if self.weighted is not None else leaves
+
+    def _leaf_rows(self, state: NDArray[np.int64]) -> LeafRows:
+        """Return which positions and contexts each leaf holds."""
+        nodes, n = self.work.nodes, len(state)
+        start, size = state[:, START], state[:, SIZE]
+        mask = nodes.mask[nodes.leaf_node[:n]]
+        if self.weighted is None:
+            rows = nodes.rows[: int((start + size).max())].copy()
+            return LeafRows(self._problem.space, self._positions, rows, None, start, size, mask)
+        # Segments of nodes that were split leave gaps: only what the leaves have is kept.
+        parts = [slice(a, a + b) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
+        rows, weight = (np.concatenate([array[part] for part in parts]) for array in (nodes.rows, self.weighted.weight))
+        return LeafRows(self._problem.space, self._positions, rows, weight, np.cumsum(size) - size, size, mask)
+
+    def _routes(self, n_splits: int) -> Routes:
+        """Return the shares and surrogates of a finished tree."""
+        assert self.weighted is not None
+        detours, sparse = self.weighted.detours, self.problem.columns.sparse
+        nodes = self.work.splits.node[:n_splits].tolist()
+        kinds, features, words = [], [], []
+        for node in nodes:
+            for q in range(int(detours.n[node])):
+                kind, feature = int(detours.kind[node, q]), int(detours.feature[node, q])
+                size = 256 if kind == DENSE else int(np.diff(sparse.slot_start)[feature % sparse.kind.size])
+                bits = np.zeros(-(-size // 64) * 64, dtype=np.bool_)
+                bits[:size] = detours.left[node, q, :size]
+                kinds.append(kind)
+                features.append(feature)
+                words.append(np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64))
+        return Routes(
+            share=detours.share[nodes].copy(),
+            surrogate_start=np.concatenate([[0], np.cumsum(detours.n[nodes])]).astype(np.int64),
+            surrogate_kind=np.array(kinds, dtype=np.uint8),
+            surrogate_feature=np.array(features, dtype=np.int32),
+            surrogate_word_start=np.cumsum([0, *map(len, words)]).astype(np.int64),
+            surrogate_words=np.concatenate([np.zeros(0, dtype=np.uint64), *words]),
+        )
+
+    def _shares(self, tree: Tree) -> Routes:
+        """Return the shares n_l/(n_l+n_r) of a tree that was grown on complete rows, for rows that are not."""
+        assert self.policies is not None
+        sparse = self.problem.columns.sparse
+        rows = np.concatenate([tree.leaf_rows[::-1], tree.n_rows]).astype(np.float64)  # by leaf ~child, then by split
+        n_left, n_right = (rows[child.astype(np.int64) + tree.n_leaves] for child in (tree.left, tree.right))
+        of_sparse = np.tile((sparse.missing >= 0) & (self.policies.sparse == INSTANCE_WEIGHTING), sparse.offset.size)
+        weighs = np.zeros(tree.n_splits, dtype=np.bool_)
+        for split in np.flatnonzero(tree.kind != LAG):
+            feature = tree.feature[split]
+            is_dense = tree.kind[split] == DENSE
+            weighs[split] = self.policies.dense[feature] == INSTANCE_WEIGHTING if is_dense else of_sparse[feature]
+        share = np.clip((n_left / np.maximum(n_left + n_right, 1)).astype(np.float32), *SHARES)
+        return Routes.of_shares(np.where(weighs, share, 0).astype(np.float32))
+
+
+def grow_together(growers: Sequence[Grower], reducer: Reducer) -> None:
+    """Grow the trees that ``growers`` have begun in step, with one reduction for all of them at a time."""
+    growing = list(growers)
+    while growing:
+        growing = [grower for grower in growing if grower.advance()]
+        if growing:
+            reducer.sum([array for grower in growing for array in grower.reducible()])

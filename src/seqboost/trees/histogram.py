@@ -1,17 +1,13 @@
-"""Histograms: for each bin of each window feature, the sums of gradient, curvature and positions of a node.
+"""Histograms: for each cell of each window feature, the vector of sums over a node's rows.
 
-A histogram is one flat int64 array of *cells*, two numbers a cell::
+A cell holds the lanes of :mod:`seqboost.trees.quantise`, so that adding a row to a cell is one or two vector
+instructions, the count included. ``counts`` repeats the lane of positions, side by side, for the search of splits.
 
-    2b      G            Σ of the fixed-point gradients
-    2b+1    H·2^s + n    Σ of the fixed-point curvatures, shifted, and below them the number of positions
+The lanes of a sparse cell are valid only if its count is not 0: the first row that meets a slot's cell overwrites it,
+so that of the many cells of sparse features nothing but the counts need be cleared.
 
-Fixed point makes every sum exact: it does not depend on the order of rows or on threads, and *parent − child = sibling*
-holds to the bit. The scales are chosen per tree (:mod:`seqboost.trees.fixedpoint`).
-
-Cells of dense features come first, feature by feature; then those of the sparse slots, offset by offset::
-
-    dense feature f, code v          cell_start[f] + v
-    sparse offset o, slot s          n_dense_cells + o·n_slots + s
+Features are taken in *blocks*: histogram, difference to the parent and search for the best split of the block's
+features are done while its cells are in the cache. Threads share the blocks out.
 """
 
 from __future__ import annotations
@@ -21,250 +17,341 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inlined, inner
-from seqboost.trees.fixedpoint import curvature_of, gradient_of
-from seqboost.trees.integers import uint64
-from seqboost.trees.vectors import ADDENDS, ADDRESS, add_pair, add_two_rows, prefetch
+from seqboost.core.jit import inlined, inner, int64, uint64
+from seqboost.trees.columns import Columns, DenseColumns, SparseColumns
+from seqboost.trees.intrinsics import (
+    add_eight,
+    add_four,
+    add_rows_of_eight,
+    add_rows_of_four,
+    add_rows_of_sixteen,
+    add_rows_of_two,
+    add_sixteen,
+    add_to_cells_of_eight,
+    add_to_cells_of_four,
+    add_to_cells_of_sixteen,
+    add_to_cells_of_twelve,
+    add_two,
+    prefetch,
+    subtract_eight,
+    subtract_four,
+    subtract_sixteen,
+)
+from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = [
-    "DenseColumns",
-    "SparseColumns",
-    "add_dense",
-    "add_sparse",
-    "clear",
-    "remove_counts",
-    "subtract",
+    "FIRST",
+    "FIRST_CELL",
+    "LAST",
+    "LAST_CELL",
+    "OFFSET",
+    "SORT",
+    "Part",
+    "Sums",
+    "add_lanes",
+    "add_rows_of_lanes",
+    "add_part",
+    "block_tasks",
+    "clear_block",
+    "count_block",
+    "feature_blocks",
+    "subtract_block",
+    "subtract_lanes",
+    "take_part",
 ]
 
+BLOCK_BYTES = 192 * 1024  # of one node's cells: two nodes and the rows that come by fit the second cache
+AHEAD = 8  # rows: the codes of those that come are fetched
+FAR = 2**19  # more codes than that do not stay in the cache
 
-ROWS_AT_ONCE = 512
-"""Positions whose codes stay at hand while feature after feature is added; even, for they are added in pairs."""
-FAR = 2**19
-"""More codes than that are not at hand: those of a block are asked for while it is laid out."""
-FEATURES_AT_ONCE = 6
-"""Features whose cells a position is added to at once: more do not fit the processor's registers."""
-
-
-class DenseColumns(NamedTuple):
-    """The bin codes as the kernels see them; window features are sorted by displacement.
-
-    Features whose displacements follow one another form a *run*: a window over all columns is a single run, and a row's
-    part of it is one contiguous slice of memory.
-    """
-
-    codes: NDArray[np.uint8]  # (n_padded * n_dense,) row-major, boundary rows between sequences
-    address: NDArray[np.int64]  # (n_rows,) first code of a position
-    feature: NDArray[np.int32]  # (n_features,) number of the window feature in the user's order
-    displacement: NDArray[np.int64]  # (n_features,) code of a position: codes[address + displacement]
-    n_values: NDArray[np.int32]  # (n_features,) B: codes 0..B-1 are values, B missing, B+1 boundary, B+2 unknown
-    kind: NDArray[np.uint8]  # (n_features,) 0 numeric, 1 categorical
-    cell_start: NDArray[np.int64]  # (n_features + 1,) first cell of a feature
-    run_start: NDArray[np.int64]  # (n_runs + 1,) features of a run
+# Columns of a block: what it holds (DENSE, SPARSE or LAG), its features (or lags − 1), the number of its sparse offset,
+# its cells. Features of a block follow one another.
+SORT, FIRST, LAST, OFFSET, FIRST_CELL, LAST_CELL, N_BLOCK = range(7)
 
 
-class SparseColumns(NamedTuple):
-    """The slots of every padded row, and which sparse feature they belong to."""
+class Sums(NamedTuple):
+    """What is known of the nodes, by slot."""
 
-    padded_row: NDArray[np.int64]  # (n_rows,)
-    indptr: NDArray[np.int64]  # (n_padded + 1,)
-    indices: NDArray[np.int32]  # (n_entries,)
-    slot_start: NDArray[np.int32]  # (n_sparse + 1,) slots of a sparse feature
-    kind: NDArray[np.uint8]  # (n_sparse,) 0 ordered, 1 subset
-    absent_rank: NDArray[np.int32]  # (n_sparse,) where "absent" stands among the ordered slots
-    missing: NDArray[np.int32]  # (n_sparse,) which of its slots stands for missing values; −1: none
-    offset: NDArray[np.int64]  # (n_sparse_offsets,)
-    enabled: NDArray[np.bool_]  # (n_sparse_offsets, n_sparse)
+    cells: NDArray[np.int32]  # (n_slots, n_cells, n_lanes) histograms
+    counts: NDArray[np.int32]  # (n_slots, n_cells) positions
+    contexts: NDArray[np.int32]  # (n_slots, n_extended, 2 * n_outputs) sums per context
 
 
-class Addition(NamedTuple):
-    """How positions enter the cells of a histogram."""
+class Part(NamedTuple):
+    """Rows of one node, and their vectors."""
 
-    count_bits: int  # s
-    sign: int  # 1: they are added, −1: they are taken out
-    per_position: int  # what each adds to n
-
-
-@inner
-def _addends(packed: int, addition: Addition) -> tuple[int, int]:
-    """Return what one position adds to the two numbers of a cell, from its packed sums over contexts."""
-    count_bits, sign, per_position = addition
-    return sign * gradient_of(packed), sign * (curvature_of(packed) << count_bits) + per_position
+    rows: NDArray[np.int32]  # positions of all nodes
+    first: int  # the part of them that the node has
+    last: int
+    vectors: NDArray[np.int32]  # (n_rows, n_lanes)
+    by_row: bool  # whether a row's vector stands at its own place, or at that of its turn
 
 
-@inner
-def add_dense(
-    dense: DenseColumns,
-    rows: NDArray[np.int32],  # IN positions
-    sums: NDArray[np.int64],  # IN their sums over contexts, packed
-    first: int,  # IN the part of the two arrays above
-    last: int,  # IN
-    addition: Addition,
-    block: NDArray[np.int64],  # SCRATCH (ROWS_AT_ONCE, N_BLOCK)
-    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
-) -> None:
-    """Add positions to the cells of the dense features: each row is one slice of codes per run.
+def feature_blocks(columns: Columns, n_lags: int, bytes_per_cell: int) -> NDArray[np.int64]:
+    """Divide the features into blocks, (n_blocks, N_BLOCK): dense ones, sparse ones by offset, then each lag."""
+    dense, sparse = columns
+    n_dense_cells, n_slots = int(dense.cell_start[-1]), int(sparse.slot_start[-1])
+    most = BLOCK_BYTES // bytes_per_cell
+    blocks = [
+        (DENSE, a, b, 0, int(dense.cell_start[a]), int(dense.cell_start[b])) for a, b in _parts(dense.cell_start, most)
+    ]
+    for o in range(sparse.offset.size if n_slots else 0):
+        shift, starts = n_dense_cells + o * n_slots, sparse.slot_start
+        blocks += [(SPARSE, a, b, o, shift + int(starts[a]), shift + int(starts[b])) for a, b in _parts(starts, most)]
+    blocks += [(LAG, lag, lag + 1, 0, 0, 0) for lag in range(n_lags)]
+    return np.array(blocks, dtype=np.int64).reshape(-1, N_BLOCK)
 
-    A block of rows goes through a few features at a time, so that their cells and codes stay at hand.
-    """
-    run_start = dense.run_start
-    for begin in range(first, last, ROWS_AT_ONCE):
-        end = min(begin + ROWS_AT_ONCE, last)
-        is_laid_out = False
-        for r in range(run_start.size - 1):
-            f, stop = run_start[r], run_start[r + 1]
-            while stop - f == FEATURES_AT_ONCE or stop - f >= 2 * FEATURES_AT_ONCE:  # one or two left would take long
-                if not is_laid_out:
-                    _lay_out(dense, rows, sums, begin, end, addition, block)
-                    is_laid_out = True
-                _add_six(dense, end - begin, f, block, histogram)
-                f += FEATURES_AT_ONCE
-            if f < stop:
-                _add_features(dense, rows, sums, begin, end, addition, f, stop, histogram)
+
+def block_tasks(blocks: NDArray[np.int64], n_tasks: int) -> list[tuple[int, int, int]]:
+    """Share the blocks out: number, first and last block of each task, with about as many cells each."""
+    size = blocks[:, LAST_CELL] - blocks[:, FIRST_CELL]
+    done = np.cumsum(np.where(blocks[:, SORT] == LAG, 64, size)) / max(1, int(size.sum()))
+    cuts = [int(np.searchsorted(done, share / n_tasks)) + 1 for share in range(1, n_tasks)]
+    ends = sorted({0, len(blocks), *(min(cut, len(blocks)) for cut in cuts)})
+    return [(number, a, b) for number, (a, b) in enumerate(zip(ends[:-1], ends[1:], strict=True))]
+
+
+def _parts(start: NDArray[np.generic], most: int) -> list[tuple[int, int]]:
+    """Divide features, whose cells begin at ``start``, into parts of at most ``most`` cells, or of one feature."""
+    parts, first = [], 0
+    for last in range(1, len(start)):
+        if last == len(start) - 1 or int(start[last + 1]) - int(start[first]) > most:
+            parts.append((first, last))
+            first = last
+    return parts
 
 
 @inlined
-def _lay_out(
-    dense: DenseColumns,
-    rows: NDArray[np.int32],  # IN positions
-    sums: NDArray[np.int64],  # IN
-    first: int,  # IN the part of the two arrays above
-    last: int,  # IN
-    addition: Addition,
-    block: NDArray[np.int64],  # OUT (ROWS_AT_ONCE, N_BLOCK) addresses, and what is added to the two numbers of a cell
+def add_lanes(
+    sums: NDArray[np.int32],  # IN/OUT (…)
+    vectors: NDArray[np.int32],  # IN (…)
+    at: int,  # IN place in ``sums``
+    place: int,  # IN place in ``vectors``
+    n: int,  # IN an even number of lanes
 ) -> None:
-    """Write down what does not depend on the feature; an odd row gets a companion that adds nothing."""
-    n, is_far = uint64(last - first), dense.codes.size > FAR
-    for q in range(n):
-        p = uint64(first) + q
-        block[q, ADDRESS] = dense.address[uint64(rows[p])]
-        if is_far:
-            prefetch(dense.codes, uint64(block[q, ADDRESS]))
-        block[q, ADDENDS], block[q, ADDENDS + 1] = _addends(sums[p], addition)
-    if n % uint64(2) == 1:
-        block[n, ADDRESS] = block[n - uint64(1), ADDRESS]
-        block[n, ADDENDS], block[n, ADDENDS + 1] = 0, 0
+    """Add lanes that stand side by side."""
+    end = at + n
+    while at + uint64(16) <= end:
+        add_sixteen(sums, vectors, at, place)
+        at, place = at + uint64(16), place + uint64(16)
+    if n & uint64(8):
+        add_eight(sums, vectors, at, place)
+        at, place = at + uint64(8), place + uint64(8)
+    if n & uint64(4):
+        add_four(sums, vectors, at, place)
+        at, place = at + uint64(4), place + uint64(4)
+    if n & uint64(2):
+        add_two(sums, vectors, at, place)
 
 
 @inlined
-def _add_six(
-    dense: DenseColumns,
-    n: int,  # IN positions
-    f: int,  # IN first of six features of one run
-    block: NDArray[np.int64],  # IN (ROWS_AT_ONCE, N_BLOCK)
-    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
+def add_rows_of_lanes(
+    sums: NDArray[np.int32],  # IN/OUT (…)
+    vectors: NDArray[np.int32],  # IN (…)
+    at: int,  # IN place in ``sums``
+    places: tuple[int, int, int, int],  # IN places in ``vectors``
+    n: int,  # IN an even number of lanes
 ) -> None:
-    """Add positions to the cells of six neighbouring features: their first cells stay in registers."""
-    start, two = dense.cell_start, uint64(2)
-    starts = (
-        two * uint64(start[f]), two * uint64(start[f + 1]), two * uint64(start[f + 2]),
-        two * uint64(start[f + 3]), two * uint64(start[f + 4]), two * uint64(start[f + 5]),
-    )  # fmt: skip
-    for q in range(uint64(0), uint64(n), two):
-        add_two_rows(histogram, starts, dense.codes, uint64(dense.displacement[f]), block, q)
+    """Add four vectors at once: sums are fetched and stored less often."""
+    a, b, c, d = places
+    end = at + n
+    while at + uint64(16) <= end:
+        add_rows_of_sixteen(sums, vectors, at, (a, b, c, d))
+        at, a, b, c, d = at + uint64(16), a + uint64(16), b + uint64(16), c + uint64(16), d + uint64(16)
+    if n & uint64(8):
+        add_rows_of_eight(sums, vectors, at, (a, b, c, d))
+        at, a, b, c, d = at + uint64(8), a + uint64(8), b + uint64(8), c + uint64(8), d + uint64(8)
+    if n & uint64(4):
+        add_rows_of_four(sums, vectors, at, (a, b, c, d))
+        at, a, b, c, d = at + uint64(4), a + uint64(4), b + uint64(4), c + uint64(4), d + uint64(4)
+    if n & uint64(2):
+        add_rows_of_two(sums, vectors, at, (a, b, c, d))
 
 
 @inlined
-def _add_features(
-    dense: DenseColumns,
-    rows: NDArray[np.int32],  # IN positions
-    sums: NDArray[np.int64],  # IN
-    first: int,  # IN the part of the two arrays above
-    last: int,  # IN
-    addition: Addition,
-    first_feature: int,  # IN features of one run
-    last_feature: int,  # IN
-    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
+def subtract_lanes(
+    sums: NDArray[np.int32],  # IN/OUT (…)
+    vectors: NDArray[np.int32],  # IN (…)
+    at: int,  # IN place in ``sums``
+    place: int,  # IN place in ``vectors``
+    n: int,  # IN a multiple of four lanes
 ) -> None:
-    """Add positions to the cells of neighbouring features.
-
-    Rows are taken four at a time: their cells rarely coincide, so the processor can work on all of them at once.
-    """
-    codes, address, cell_start = dense.codes, dense.address, dense.cell_start
-    shift = dense.displacement[first_feature] - first_feature
-    one, stop = uint64(1), uint64(last_feature)
-    last_four = last - (last - first) % 4
-    for p in range(first, last_four, 4):
-        g0, h0 = _addends(sums[p], addition)
-        g1, h1 = _addends(sums[p + 1], addition)
-        g2, h2 = _addends(sums[p + 2], addition)
-        g3, h3 = _addends(sums[p + 3], addition)
-        here0, here1 = uint64(address[rows[p]] + shift), uint64(address[rows[p + 1]] + shift)
-        here2, here3 = uint64(address[rows[p + 2]] + shift), uint64(address[rows[p + 3]] + shift)
-        for f in range(uint64(first_feature), stop):
-            cell = uint64(cell_start[f])
-            add_pair(histogram, (cell + uint64(codes[here0 + f])) << one, g0, h0)
-            add_pair(histogram, (cell + uint64(codes[here1 + f])) << one, g1, h1)
-            add_pair(histogram, (cell + uint64(codes[here2 + f])) << one, g2, h2)
-            add_pair(histogram, (cell + uint64(codes[here3 + f])) << one, g3, h3)
-    for p in range(last_four, last):
-        g0, h0 = _addends(sums[p], addition)
-        here0 = uint64(address[rows[p]] + shift)
-        for f in range(uint64(first_feature), stop):
-            add_pair(histogram, (uint64(cell_start[f]) + uint64(codes[here0 + f])) << one, g0, h0)
+    """Subtract lanes that stand side by side."""
+    end = at + n
+    while at + uint64(16) <= end:
+        subtract_sixteen(sums, vectors, at, place)
+        at, place = at + uint64(16), place + uint64(16)
+    if n & uint64(8):
+        subtract_eight(sums, vectors, at, place)
+        at, place = at + uint64(8), place + uint64(8)
+    if n & uint64(4):
+        subtract_four(sums, vectors, at, place)
 
 
 @inner
-def add_sparse(
-    sparse: SparseColumns,
-    n_dense_cells: int,  # IN
-    rows: NDArray[np.int32],  # IN positions
-    sums: NDArray[np.int64],  # IN their sums over contexts, packed
-    first: int,  # IN
-    last: int,  # IN
-    addition: Addition,
-    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
+def clear_block(
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    all_lanes: bool,  # IN whether those of sparse cells are cleared too
+    cells: NDArray[np.int32],  # OUT (n_cells, n_lanes)
+    counts: NDArray[np.int32],  # OUT (n_cells,)
 ) -> None:
-    """Add positions to the cells of the slots they carry: the cost is the number of entries."""
-    padded_row, indptr, indices, offset = sparse.padded_row, sparse.indptr, sparse.indices, sparse.offset
-    n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
-    for p in range(first, last):
-        g, h = _addends(sums[p], addition)
-        for o in range(offset.size):
-            row = padded_row[rows[p]] + offset[o]
-            shift = n_dense_cells + o * n_slots
-            for q in range(indptr[row], indptr[row + 1]):
-                add_pair(histogram, np.uint64(shift + indices[q]) << np.uint64(1), g, h)
+    """Empty the cells of a block."""
+    flat, width = cells.reshape(-1), uint64(cells.shape[1])
+    if block[SORT] == DENSE or all_lanes:
+        for x in range(uint64(block[FIRST_CELL]) * width, uint64(block[LAST_CELL]) * width):
+            flat[x] = 0
+    for cell in range(uint64(block[FIRST_CELL]), uint64(block[LAST_CELL])):
+        counts[cell] = 0
 
 
 @inner
-def clear(
-    histogram: NDArray[np.int64],  # OUT (2 * n_cells,)
+def count_block(
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
+    lane: int,  # IN that of positions
+    counts: NDArray[np.int32],  # OUT (n_cells,)
 ) -> None:
-    """Set all cells to zero."""
-    for b in range(histogram.size):
-        histogram[b] = 0
+    """Write the positions of each cell of dense features side by side."""
+    flat, width = cells.reshape(-1), uint64(cells.shape[1])
+    for cell in range(uint64(block[FIRST_CELL]), uint64(block[LAST_CELL])):
+        counts[cell] = np.int32(flat[cell * width + uint64(lane)])
 
 
 @inner
-def subtract(
-    parent: NDArray[np.int64],  # IN/OUT (2 * n_cells,) becomes the sibling
-    child: NDArray[np.int64],  # IN (2 * n_cells,)
-    shared: int,  # IN bits of H·2^s + n that are shared out: all (−1), or all but those of n (−2^s)
+def add_part(
+    columns: Columns,
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    part: Part,
+    lane: int,  # IN that of positions
+    cells: NDArray[np.int32],  # IN/OUT (n_cells, n_lanes)
+    counts: NDArray[np.int32],  # IN/OUT (n_cells,) of sparse features
 ) -> None:
-    """Turn a parent's histogram into that of the other child.
-
-    After a split of contexts both children hold the same positions, so the numbers of positions stay. Positions that
-    the sibling does not hold (at the starts of sequences) are taken out by the caller.
-    """
-    for b in range(0, parent.size, 2):
-        parent[b] -= child[b]
-        parent[b + 1] -= child[b + 1] & shared
-
-
-@inner
-def remove_counts(
-    dense: DenseColumns,
-    sparse: SparseColumns,
-    row: int,  # IN a position
-    histogram: NDArray[np.int64],  # IN/OUT (2 * n_cells,)
-) -> None:
-    """Take one position out of the counts (its derivatives are zero there already)."""
-    for f in range(dense.displacement.size):
-        b = dense.cell_start[f] + dense.codes[dense.address[row] + dense.displacement[f]]
-        histogram[2 * b + 1] -= 1
-    n_slots = np.int64(sparse.slot_start[sparse.slot_start.size - 1])
-    for o in range(sparse.offset.size if n_slots > 0 else 0):
-        padded = sparse.padded_row[row] + sparse.offset[o]
+    """Add rows to the cells of a block."""
+    flat, vectors, width = cells.reshape(-1), part.vectors.reshape(-1), uint64(cells.shape[1])
+    if block[SORT] == DENSE:
+        _add_dense(columns.dense, block, part, flat, vectors, width)
+        return
+    sparse = columns.sparse
+    first_slot, last_slot = sparse.slot_start[block[FIRST]], sparse.slot_start[block[LAST]]
+    shift = block[FIRST_CELL] - first_slot
+    for p in range(part.first, part.last):
+        place = width * uint64(part.rows[p] if part.by_row else p - part.first)
+        padded = sparse.padded_row[part.rows[p]] + sparse.offset[block[OFFSET]]
         for q in range(sparse.indptr[padded], sparse.indptr[padded + 1]):
-            b = dense.cell_start[dense.cell_start.size - 1] + o * n_slots + sparse.indices[q]
-            histogram[2 * b + 1] -= 1
+            slot = sparse.indices[q]
+            if first_slot <= slot < last_slot:
+                cell = uint64(shift + slot)
+                if counts[cell] == 0:
+                    for w in range(width):
+                        flat[cell * width + w] = 0
+                add_lanes(flat, vectors, cell * width, place, width)
+                counts[cell] += vectors[place + uint64(lane)]
+
+
+@inner
+def _add_dense(
+    dense: DenseColumns,
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    part: Part,
+    flat: NDArray[np.int32],  # IN/OUT (n_cells * n_lanes,)
+    vectors: NDArray[np.int32],  # IN (n_rows * n_lanes,)
+    width: int,  # IN lanes
+) -> None:
+    """Add rows to the cells of dense features."""
+    rows, first, last, by_row = part.rows, part.first, part.last, part.by_row
+    codes, address, displacement, start = dense.codes, dense.address, dense.displacement, dense.cell_start
+    begin, stop = uint64(block[FIRST]), uint64(block[LAST])
+    # A window over all columns is one slice of codes.
+    shift, is_far = displacement[begin] - block[FIRST], codes.size > FAR
+    is_slice = displacement[stop - uint64(1)] - displacement[begin] == block[LAST] - block[FIRST] - 1
+    for p in range(uint64(first), uint64(last)):
+        i = uint64(rows[p])
+        place = width * (i if by_row else p - uint64(first))
+        if is_far:
+            coming = uint64(rows[min(p + uint64(AHEAD), uint64(last - 1))])
+            prefetch(codes, uint64(address[coming] + displacement[begin]))
+            if by_row:
+                prefetch(vectors, width * coming)
+        here = address[i]
+        at = uint64(here + shift)
+        if is_slice and width == uint64(4):
+            add_to_cells_of_four(flat, vectors, place, codes, at, start, begin, stop)
+        elif is_slice and width == uint64(8):
+            add_to_cells_of_eight(flat, vectors, place, codes, at, start, begin, stop)
+        elif is_slice and width == uint64(12):
+            add_to_cells_of_twelve(flat, vectors, place, codes, at, start, begin, stop)
+        elif is_slice and width == uint64(16):
+            add_to_cells_of_sixteen(flat, vectors, place, codes, at, start, begin, stop)
+        else:
+            for f in range(begin, stop):
+                code = codes[uint64(here + displacement[f])]
+                add_lanes(flat, vectors, width * (uint64(start[f]) + uint64(code)), place, width)
+
+
+@inner
+def take_part(
+    columns: Columns,
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    part: Part,
+    lanes: tuple[int, int],  # IN those of positions and of positions that the sibling does not hold
+    cells: NDArray[np.int32],  # IN/OUT (n_cells, n_lanes)
+    counts: NDArray[np.int32],  # IN/OUT (n_cells,)
+) -> None:
+    """Take the rows of one child out of the cells of their parent, which become those of the other child."""
+    dense, sparse = columns
+    flat, vectors, width = cells.reshape(-1), part.vectors.reshape(-1), uint64(cells.shape[1])
+    n, lost = uint64(lanes[0]), uint64(lanes[1])
+    first_slot, last_slot = int64(0), int64(0)
+    if block[SORT] == SPARSE:
+        first_slot, last_slot = int64(sparse.slot_start[block[FIRST]]), int64(sparse.slot_start[block[LAST]])
+    for p in range(uint64(part.first), uint64(part.last)):
+        i = uint64(part.rows[p])
+        place = width * (i if part.by_row else p - uint64(part.first))
+        left = vectors[place + lost]
+        stays = vectors[place + n] - left
+        if block[SORT] == DENSE:
+            here = dense.address[i]
+            for f in range(uint64(block[FIRST]), uint64(block[LAST])):
+                cell = uint64(dense.cell_start[f]) + uint64(dense.codes[uint64(here + dense.displacement[f])])
+                subtract_lanes(flat, vectors, width * cell, place, width)
+                flat[width * cell + n] += stays
+                counts[cell] -= left
+            continue
+        padded = sparse.padded_row[i] + sparse.offset[block[OFFSET]]
+        for q in range(sparse.indptr[padded], sparse.indptr[padded + 1]):
+            slot = int64(sparse.indices[q])
+            if first_slot <= slot < last_slot:
+                cell = uint64(block[FIRST_CELL] - first_slot + slot)
+                subtract_lanes(flat, vectors, width * cell, place, width)
+                flat[width * cell + n] += stays
+                counts[cell] -= left
+
+
+@inner
+def subtract_block(
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    child: NDArray[np.int32],  # IN (n_cells, n_lanes)
+    child_counts: NDArray[np.int32],  # IN (n_cells,)
+    lanes: tuple[int, int],  # IN those of positions and of positions that the sibling does not hold
+    cells: NDArray[np.int32],  # IN/OUT (n_cells, n_lanes) of the parent; becomes the sibling's
+    counts: NDArray[np.int32],  # IN/OUT (n_cells,)
+) -> None:
+    """Turn a parent's histogram into that of its other child, for the cells of a block."""
+    flat, taken, width = cells.reshape(-1), child.reshape(-1), uint64(cells.shape[1])
+    n, lost = uint64(lanes[0]), uint64(lanes[1])
+    first, last = uint64(block[FIRST_CELL]), uint64(block[LAST_CELL])
+    if block[SORT] == DENSE:
+        for x in range(width * first, width * last):
+            flat[x] -= taken[x]
+        for cell in range(first, last):
+            left = taken[width * cell + lost]
+            flat[width * cell + n] += child_counts[cell] - left
+            counts[cell] -= left
+        return
+    for cell in range(first, last):
+        if child_counts[cell] > 0:
+            at = width * cell
+            subtract_lanes(flat, taken, at, at, width)
+            left = taken[at + lost]
+            flat[at + n] += child_counts[cell] - left
+            counts[cell] -= left

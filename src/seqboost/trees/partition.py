@@ -1,14 +1,15 @@
-"""Rows of the nodes: dividing a node's positions between its children.
+"""Dividing a node's positions between its children.
 
-Every node owns a segment of two parallel arrays: positions, and their derivatives summed over the node's contexts
-(:mod:`seqboost.trees.fixedpoint`). In each segment the positions that the tree is fitted to come first, in rising
-order, then those that only ride along (held-out sequences) and have no derivatives::
+A split first marks where each position goes: left, right, or both ways. A window test sends it one way, unless its
+value is missing and the policy is INSTANCE_WEIGHTING; then the position goes to both children,
 
-    [ fitted ........ | riders .... ][ fitted ... | riders . ] ...
-      node 0                           node 1
+    to the left with  w·s,  to the right with  w·(1 − s),          s = n_l / (n_l + n_r)
 
-A split of rows divides a segment in place, stably, so this order survives. A split of contexts gives both children the
-node's positions; the right child's go to the end of the arrays.
+with n_l and n_r the weights of the positions that the split can tell. A lag test sends a position both ways, with all
+of its weight, if both children have contexts of its type.
+
+Then the segment is divided, stably: in place if no position goes both ways; otherwise one child takes the place of its
+parent, and the other goes to the end of the segments.
 """
 
 from __future__ import annotations
@@ -17,179 +18,149 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
-from seqboost.core.jit import inlined, inner
-from seqboost.trees.buffers import Segments
-from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.integers import int64, uint64
-from seqboost.trees.vectors import prefetch
+from seqboost.core.jit import inner, int64, uint64
+from seqboost.trees.columns import Columns
+from seqboost.trees.nodes import Weighted
+from seqboost.trees.tree import DENSE
 
-__all__ = ["divide_dense", "divide_marked", "mark_sparse", "share"]
+__all__ = ["BOTH", "LEFT", "RIGHT", "divide_in_place", "divide_to_end", "mark_contexts", "mark_rows", "value_of"]
 
-AHEAD = uint64(16)
-"""How many positions on cells are asked for: they lie far from one another, and fetching each takes long."""
+RIGHT, LEFT, BOTH = 0, 1, 2  # where a position goes
 
 
 @inner
-def mark_sparse(
-    sparse: SparseColumns,
-    feature: int,  # IN offset · n_sparse + sparse feature
+def value_of(
+    columns: Columns,
+    kind: int,  # IN DENSE or SPARSE
+    feature: int,  # IN
+    row: int,  # IN a position
+) -> int:
+    """Return the value of a window feature: a code, or a slot counted from the feature's first one; −1: absent."""
+    dense, sparse = columns
+    if kind == DENSE:
+        return int64(dense.codes[dense.address[row] + dense.displacement[feature]])
+    s = feature % sparse.kind.size
+    padded = sparse.padded_row[row] + sparse.offset[feature // sparse.kind.size]
+    found = int64(-1)
+    for q in range(sparse.indptr[padded], sparse.indptr[padded + 1]):
+        if sparse.slot_start[s] <= sparse.indices[q] < sparse.slot_start[s + 1]:
+            found = int64(sparse.indices[q] - sparse.slot_start[s])
+    return found
+
+
+@inner
+def mark_rows(
+    columns: Columns,
+    split: tuple[int, int],  # IN kind and feature
     left: NDArray[np.bool_],  # IN (max_values,)
+    missing: int,  # IN the value that stands for missing; −1: none does
     rows: NDArray[np.int32],  # IN positions
     first: int,  # IN
     last: int,  # IN
-    goes_left: NDArray[np.bool_],  # OUT (last - first,)
-) -> None:
-    """Tell which positions go left by the slots they carry; those without a slot of the feature go right."""
-    s = feature % sparse.kind.size
-    offset = sparse.offset[feature // sparse.kind.size]
-    first_slot, last_slot = sparse.slot_start[s], sparse.slot_start[s + 1]
+    mark: NDArray[np.uint8],  # OUT (last - first,)
+) -> tuple[int, int]:
+    """Mark where positions go by their values; return how many go left and how many have no value."""
+    kind, feature = split
+    n_left, n_missing = int64(0), int64(0)
+    if kind == DENSE:
+        dense = columns.dense
+        codes, address, displacement = dense.codes, dense.address, dense.displacement[feature]
+        for p in range(uint64(first), uint64(last)):
+            code = int64(codes[uint64(address[uint64(rows[p])] + displacement)])
+            is_missing = int64(code == missing)
+            here = max(int64(left[uint64(code)]), BOTH * is_missing)
+            mark[p - uint64(first)] = here
+            n_missing += is_missing
+            n_left += here
+        return n_left - BOTH * n_missing, n_missing
     for p in range(first, last):
-        row = sparse.padded_row[rows[p]] + offset
-        found = False
-        for q in range(sparse.indptr[row], sparse.indptr[row + 1]):
-            slot = sparse.indices[q]
-            if first_slot <= slot < last_slot:
-                found = found or left[slot - first_slot]
-        goes_left[p - first] = found
+        v = value_of(columns, kind, feature, int64(rows[p]))
+        here = int64(RIGHT)
+        if v >= 0:
+            here = int64(BOTH if v == missing else left[v])
+        mark[p - first] = here
+        n_missing += int64(here == BOTH)
+        n_left += int64(here == LEFT)
+    return n_left, n_missing
 
 
 @inner
-def divide_dense(
-    dense: DenseColumns,
-    feature: int,  # IN place in DenseColumns
-    left: NDArray[np.bool_],  # IN (max_values,)
-    segments: Segments,  # IN/OUT
-    first: int,  # IN
-    n_fitted: int,  # IN fitted positions of the node
-    last: int,  # IN
-    spare: Segments,  # SCRATCH
-) -> tuple[int, int]:
-    """Move what goes left by the code of a dense feature to the front, stably.
-
-    Return how many positions go left, and how many of them are fitted.
-    """
-    rows, sums = segments
-    spare_rows, spare_sums = spare
-    codes, address, displacement = dense.codes, dense.address, dense.displacement[feature]
-    one = uint64(1)
-    start, n_left, n_right = uint64(first), uint64(first), uint64(0)
-    for p in range(start, uint64(first + n_fitted)):
-        row, packed = rows[p], sums[p]
-        step = uint64(left[codes[uint64(address[uint64(row)] + displacement)]])
-        # Both places are written and one counter moves: no branch to mispredict.
-        rows[n_left], sums[n_left] = row, packed
-        spare_rows[n_right], spare_sums[n_right] = row, packed
-        n_left += step
-        n_right += one - step
-    n_left_fitted, n_right_fitted = n_left - start, n_right
-    for p in range(uint64(first + n_fitted), uint64(last)):
-        row = rows[p]
-        step = uint64(left[codes[uint64(address[uint64(row)] + displacement)]])
-        rows[n_left] = row
-        spare_rows[n_right] = row
-        n_left += step
-        n_right += one - step
-    _append(segments, n_left, spare, n_right, n_right_fitted)
-    return int64(n_left - start), int64(n_left_fitted)
-
-
-@inner
-def divide_marked(
-    goes_left: NDArray[np.bool_],  # IN (last - first,)
-    segments: Segments,  # IN/OUT
-    first: int,  # IN
-    n_fitted: int,  # IN fitted positions of the node
-    last: int,  # IN
-    spare: Segments,  # SCRATCH
-) -> tuple[int, int]:
-    """Move marked positions to the front, as ``divide_dense`` does, and return the same."""
-    rows, sums = segments
-    spare_rows, spare_sums = spare
-    one = uint64(1)
-    start, n_left, n_right = uint64(first), uint64(first), uint64(0)
-    for p in range(start, uint64(first + n_fitted)):
-        row, packed = rows[p], sums[p]
-        rows[n_left], sums[n_left] = row, packed
-        spare_rows[n_right], spare_sums[n_right] = row, packed
-        step = uint64(goes_left[p - start])
-        n_left += step
-        n_right += one - step
-    n_left_fitted, n_right_fitted = n_left - start, n_right
-    for p in range(uint64(first + n_fitted), uint64(last)):
-        row = rows[p]
-        rows[n_left] = row
-        spare_rows[n_right] = row
-        step = uint64(goes_left[p - start])
-        n_left += step
-        n_right += one - step
-    _append(segments, n_left, spare, n_right, n_right_fitted)
-    return int64(n_left - start), int64(n_left_fitted)
-
-
-@inlined
-def _append(
-    segments: Segments,  # OUT
-    first: int,  # IN where in the segments
-    spare: Segments,  # IN
-    n_rows: int,  # IN how many of its positions
-    n_sums: int,  # IN how many of its sums
-) -> None:
-    """Put what was laid aside behind what was not."""
-    rows, sums = segments
-    spare_rows, spare_sums = spare
-    for q in range(n_rows):
-        rows[first + q] = spare_rows[q]
-    for q in range(n_sums):
-        sums[first + q] = spare_sums[q]
-
-
-@inner
-def share(
-    cells: NDArray[np.int64],  # IN (n_rows, n_contexts)
+def mark_contexts(
     space: Space,
-    mask: NDArray[np.int32],  # IN (n_extended,) contexts of the first child
-    contexts: NDArray[np.int64],  # IN those of them that rows of full type have
     has: NDArray[np.bool_],  # IN (2, order + 1) types of rows that have a context on the left and on the right
-    side: int,  # IN that of the first child: 0 left, 1 right
-    segments: Segments,  # IN/OUT
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    mark: NDArray[np.uint8],  # OUT (last - first,)
+) -> None:
+    """Mark where positions go by the contexts that they have."""
+    for p in range(first, last):
+        j = space.row_type[rows[p]]
+        mark[p - first] = BOTH if has[0, j] and has[1, j] else (LEFT if has[0, j] else RIGHT)
+
+
+@inner
+def divide_in_place(
+    mark: NDArray[np.uint8],  # IN (last - first,) LEFT or RIGHT
+    rows: NDArray[np.int32],  # IN/OUT positions
+    spare: NDArray[np.int32],  # SCRATCH (n_rows,)
     first: int,  # IN
     n_fitted: int,  # IN fitted positions of the node
     last: int,  # IN
-    to: tuple[int, int],  # IN where the children's segments begin
-) -> tuple[int, int, int, int]:
-    """Give both children of a split of contexts their positions, stably; one child may take the place of the node.
+) -> tuple[int, int]:
+    """Move the positions that go left to the front; return how many they are, and how many of them are fitted."""
+    one, begin = uint64(1), uint64(first)
+    a, b, n_left_fitted = begin, uint64(0), uint64(0)
+    for stop in (uint64(first + n_fitted), uint64(last)):
+        for p in range(begin, stop):
+            row, step = rows[p], uint64(mark[p - uint64(first)])
+            # Both places are written and one counter moves: no branch to mispredict.
+            rows[a] = row
+            spare[b] = row
+            a += step
+            b += one - step
+        if stop == uint64(first + n_fitted) and begin == uint64(first):
+            n_left_fitted = a - uint64(first)
+        begin = stop
+    for q in range(b):
+        rows[a + q] = spare[q]
+    return int64(a) - first, int64(n_left_fitted)
 
-    Each gets its part of the sums of a position, and no position that has none of its contexts. Return how many
-    positions each child has, then how many of them are fitted.
-    """
-    rows, sums = segments
-    flat, n_contexts, end = cells.reshape(-1), uint64(cells.shape[1]), uint64(first + n_fitted)
-    row_type, order = space.row_type, space.base.size - 1
-    here, there = uint64(side), uint64(1 - side)
-    a, b = uint64(to[0]), uint64(to[1])
-    first_context = uint64(contexts[0]) if contexts.size > 0 else uint64(0)
-    for p in range(uint64(first), end):
-        row, whole = rows[p], sums[p]
-        prefetch(flat, uint64(rows[min(p + AHEAD, end - uint64(1))]) * n_contexts + first_context)
-        i = uint64(row)
-        j = uint64(row_type[i])
-        part = int64(0)
-        if j == uint64(order):
-            for q in range(contexts.size):
-                part += cells[i, uint64(contexts[q])]
-        else:
-            for c in range(space.n_contexts_of[j]):
-                part += cells[i, c] if mask[space.base[j] + c] != 0 else 0
-        rows[a], sums[a] = row, part
-        a += uint64(has[here, j])
-        rows[b], sums[b] = row, whole - part
-        b += uint64(has[there, j])
-    fitted = int64(a) - to[0], int64(b) - to[1]
-    for p in range(uint64(first + n_fitted), uint64(last)):
-        row = rows[p]
-        j = uint64(row_type[uint64(row)])
+
+@inner
+def divide_to_end(
+    mark: NDArray[np.uint8],  # IN (last - first,)
+    rows: NDArray[np.int32],  # IN/OUT positions
+    weighted: Weighted | None,  # IN/OUT their weights
+    share: float,  # IN s: which part of a position that goes both ways goes left; −1: all of it goes to both sides
+    span: tuple[int, int, int],  # IN first, end of the fitted, end
+    leaving: int,  # IN the side whose child goes to the end: LEFT or RIGHT
+    end: int,  # IN where the end is
+) -> tuple[int, int, int, int]:
+    """Divide positions; return how many stay and how many of them are fitted; the same of those that leave."""
+    first, fitted, last = span
+    a, b = uint64(first), uint64(end)
+    n_stays, n_leaves = int64(0), int64(0)
+    for p in range(uint64(first), uint64(last)):
+        if p == uint64(fitted):
+            n_stays, n_leaves = int64(a) - first, int64(b) - end
+        row, here = rows[p], mark[p - uint64(first)]
         rows[a] = row
-        a += uint64(has[here, j])
         rows[b] = row
-        b += uint64(has[there, j])
-    return int64(a) - to[0], int64(b) - to[1], fitted[0], fitted[1]
+        if weighted is not None:
+            w, n = weighted.weight[p], weighted.units[p]
+            to_left = np.float32(1.0 if here == LEFT else 0.0)
+            part, rest, n_part, n_rest = w, w, n, n
+            if here != BOTH or share >= 0.0:
+                to_left = np.float32(share) if here == BOTH else to_left
+                # What goes left is rounded; the right gets the rest.
+                part, rest = w * to_left, w * (np.float32(1.0) - to_left)
+                n_part = np.int32(n * np.float64(to_left) + 0.5)
+                n_rest = np.int32(n - n_part)
+            weighted.weight[a], weighted.units[a] = (rest, n_rest) if leaving == LEFT else (part, n_part)
+            weighted.weight[b], weighted.units[b] = (part, n_part) if leaving == LEFT else (rest, n_rest)
+        a += uint64(here != leaving)
+        b += uint64(here == leaving or here == BOTH)  # noqa: PLR1714: a comparison with a tuple costs more
+    if fitted == last:
+        n_stays, n_leaves = int64(a) - first, int64(b) - end
+    return int64(a) - first, n_stays, int64(b) - end, n_leaves

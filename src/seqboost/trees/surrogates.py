@@ -17,29 +17,51 @@ The value that stands for "missing" is not among those of g.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inner
-from seqboost.trees.histogram import DenseColumns, SparseColumns
-from seqboost.trees.integers import int64
+from seqboost.core.jit import inner, int64, uint64
+from seqboost.trees.columns import Columns
+from seqboost.trees.nodes import Ranking, Weighted
+from seqboost.trees.partition import BOTH, LEFT, RIGHT, value_of
 from seqboost.trees.tree import DENSE, SPARSE
 
-__all__ = ["CATEGORIES", "Ranking", "rank_surrogates", "surrogate_left"]
+__all__ = ["find_surrogates", "send_by_surrogates"]
 
 CATEGORIES = -1  # in place of a cut
 
 
-class Ranking(NamedTuple):
-    """The best surrogates found for a split, best first."""
-
-    agreement: NDArray[np.float64]  # (n_surrogates,) A/W
-    kind: NDArray[np.int64]  # (n_surrogates,)
-    place: NDArray[np.int64]  # (n_surrogates,) as in SplitRule
-    cut: NDArray[np.int64]  # (n_surrogates,) last value on the low side, or CATEGORIES
-    low_left: NDArray[np.bool_]  # (n_surrogates,) whether the low side goes left
+@inner
+def _count_values(
+    columns: Columns,
+    rows: NDArray[np.int32],  # IN positions
+    units: NDArray[np.int32],  # IN their weights
+    span: tuple[int, int],  # IN first and last of the fitted positions
+    mark: NDArray[np.uint8],  # IN (last - first,)
+    side: int,  # IN which positions count
+    table: NDArray[np.int64],  # OUT (n_cells,)
+) -> int:
+    """Sum the weights of the positions that go to one side by their values; return that of all."""
+    dense, sparse = columns
+    for b in range(table.size):
+        table[b] = 0
+    first, last = span
+    total = int64(0)
+    n_dense_cells = dense.cell_start[dense.cell_start.size - 1]
+    n_slots = int64(sparse.slot_start[sparse.slot_start.size - 1])
+    for p in range(first, last):
+        if mark[p - first] != side:
+            continue
+        n = int64(units[p])
+        total += n
+        address = dense.address[rows[p]]
+        for f in range(uint64(dense.displacement.size)):
+            table[uint64(dense.cell_start[f]) + uint64(dense.codes[uint64(address + dense.displacement[f])])] += n
+        for o in range(sparse.offset.size if n_slots > 0 else 0):
+            row = sparse.padded_row[rows[p]] + sparse.offset[o]
+            for q in range(sparse.indptr[row], sparse.indptr[row + 1]):
+                table[n_dense_cells + o * n_slots + sparse.indices[q]] += n
+    return total
 
 
 @inner
@@ -92,7 +114,7 @@ def _insert(
     n: int,  # IN surrogates so far
     agreement: float,
     kind: int,
-    place: int,
+    feature: int,
     cut: int,
     low_left: bool,
 ) -> int:
@@ -103,36 +125,35 @@ def _insert(
     while q > 0 and agreement > ranking.agreement[q - 1]:
         ranking.agreement[q] = ranking.agreement[q - 1]
         ranking.kind[q] = ranking.kind[q - 1]
-        ranking.place[q] = ranking.place[q - 1]
+        ranking.feature[q] = ranking.feature[q - 1]
         ranking.cut[q] = ranking.cut[q - 1]
         ranking.low_left[q] = ranking.low_left[q - 1]
         q -= 1
     ranking.agreement[q] = agreement
     ranking.kind[q] = kind
-    ranking.place[q] = place
+    ranking.feature[q] = feature
     ranking.cut[q] = cut
     ranking.low_left[q] = low_left
     return min(n + 1, ranking.agreement.size)
 
 
 @inner
-def rank_surrogates(
-    dense: DenseColumns,
-    sparse: SparseColumns,
-    kind: int,  # IN of the split
-    place: int,  # IN of its feature
-    on_left: NDArray[np.int64],  # IN (n_cells,) weight of the rows that the split sends left, where it can tell
-    on_right: NDArray[np.int64],  # IN (n_cells,) right
-    n_left: int,  # IN that of all of them
-    n_right: int,  # IN
-    ranking: Ranking,  # OUT
+def _rank(
+    columns: Columns,
+    split: tuple[int, int],  # IN kind and feature
+    n_left: int,  # IN weight of the rows that the split sends left, where it can tell
+    n_right: int,  # IN right
+    weighted: Weighted,  # IN on_left and on_right, OUT ranking
 ) -> int:
     """Find the features that divide the rows most like a split; return how many there are."""
+    dense, sparse = columns
+    on_left, on_right, ranking = weighted.on_left, weighted.on_right, weighted.ranking
+    kind, feature = split
     n = int64(0)
     if ranking.agreement.size == 0:
         return n
-    for f in range(dense.feature.size):
-        if kind == DENSE and f == place:
+    for f in range(dense.displacement.size):
+        if kind == DENSE and f == feature:
             continue
         start, n_values = dense.cell_start[f], int64(dense.n_values[f])
         cut, low_left = int64(CATEGORIES), True
@@ -147,9 +168,9 @@ def rank_surrogates(
     for o in range(sparse.offset.size if n_slots > 0 else 0):
         for s in range(n_sparse):
             f = o * n_sparse + s
-            if not sparse.enabled[o, s] or (kind == SPARSE and f == place):
+            if not sparse.enabled[o, s] or (kind == SPARSE and f == feature):
                 continue
-            start = dense.cell_start[dense.feature.size] + o * n_slots + sparse.slot_start[s]
+            start = dense.cell_start[dense.displacement.size] + o * n_slots + sparse.slot_start[s]
             size = int64(sparse.slot_start[s + 1]) - int64(sparse.slot_start[s])
             missing = int64(sparse.missing[s])
             best, left, right = _majorities(on_left, on_right, start, size, missing)
@@ -167,30 +188,27 @@ def rank_surrogates(
 
 
 @inner
-def surrogate_left(
-    dense: DenseColumns,
-    sparse: SparseColumns,
-    ranking: Ranking,
-    number: int,  # IN
-    on_left: NDArray[np.int64],  # IN (n_cells,)
-    on_right: NDArray[np.int64],  # IN (n_cells,)
+def _write_left(
+    columns: Columns,
+    weighted: Weighted,
+    number: int,  # IN of the surrogate
     larger_left: bool,  # IN whether the split sends more rows left
     left: NDArray[np.bool_],  # OUT (max_values,)
-) -> int:
-    """Write the left set of a surrogate; return its size."""
-    place = ranking.place[number]
+) -> None:
+    """Write the left set of a surrogate."""
+    dense, sparse = columns
+    ranking, on_left, on_right = weighted.ranking, weighted.on_left, weighted.on_right
+    feature = ranking.feature[number]
     if ranking.kind[number] == DENSE:
-        start, n_values, size = dense.cell_start[place], int64(dense.n_values[place]), int64(256)
-        n_cells = dense.cell_start[place + 1] - start
+        start, n_values = dense.cell_start[feature], int64(dense.n_values[feature])
+        n_cells = dense.cell_start[feature + 1] - start
     else:
-        s = place % sparse.kind.size
-        start = dense.cell_start[dense.feature.size] + place // sparse.kind.size * int64(
-            sparse.slot_start[sparse.kind.size]
-        )
-        start += sparse.slot_start[s]
+        s = feature % sparse.kind.size
+        start = dense.cell_start[dense.displacement.size] + int64(sparse.slot_start[s])
+        start += feature // sparse.kind.size * int64(sparse.slot_start[sparse.kind.size])
         n_cells = int64(sparse.slot_start[s + 1]) - int64(sparse.slot_start[s])
-        n_values, size = int64(sparse.missing[s]) if sparse.missing[s] >= 0 else n_cells, n_cells
-    for v in range(size):
+        n_values = int64(sparse.missing[s]) if sparse.missing[s] >= 0 else n_cells
+    for v in range(left.size):
         left[v] = False
     for v in range(n_cells):
         here_left, here_right = on_left[start + v], on_right[start + v]
@@ -203,4 +221,55 @@ def surrogate_left(
         left[n_values + 2] = left[n_values + 2] if n_cells > n_values + 2 else larger_left
     if n_values < n_cells:
         left[n_values] = False  # missing: asked for before
-    return size
+
+
+@inner
+def find_surrogates(
+    columns: Columns,
+    weighted: Weighted,
+    split: tuple[int, int],  # IN kind and feature
+    node: int,  # IN
+    rows: NDArray[np.int32],  # IN positions
+    span: tuple[int, int],  # IN first and last of the fitted positions
+    larger_left: bool,  # IN whether the split sends more rows left
+    mark: NDArray[np.uint8],  # IN (last - first,)
+) -> None:
+    """Write the surrogates of a node's split."""
+    detours, ranking = weighted.detours, weighted.ranking
+    n_left = _count_values(columns, rows, weighted.units, span, mark, int64(LEFT), weighted.on_left)
+    n_right = _count_values(columns, rows, weighted.units, span, mark, int64(RIGHT), weighted.on_right)
+    n = _rank(columns, split, n_left, n_right, weighted)
+    for q in range(n):
+        detours.kind[node, q], detours.feature[node, q] = ranking.kind[q], ranking.feature[q]
+        _write_left(columns, weighted, int64(q), larger_left, detours.left[node, q])
+    detours.n[node] = n
+
+
+@inner
+def send_by_surrogates(
+    columns: Columns,
+    weighted: Weighted,
+    node: int,  # IN
+    larger_left: bool,  # IN
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    mark: NDArray[np.uint8],  # IN/OUT (last - first,)
+) -> None:
+    """Send the positions without a value where the first surrogate with one says, or with the larger side."""
+    dense, sparse = columns
+    detours = weighted.detours
+    for p in range(first, last):
+        if mark[p - first] != BOTH:
+            continue
+        mark[p - first] = LEFT if larger_left else RIGHT
+        for q in range(detours.n[node]):
+            kind, feature = int64(detours.kind[node, q]), int64(detours.feature[node, q])
+            v = value_of(columns, kind, feature, int64(rows[p]))
+            if kind == DENSE:
+                is_missing = v == int64(dense.n_values[feature])
+            else:
+                is_missing = v >= 0 and v == int64(sparse.missing[feature % sparse.kind.size])
+            if not is_missing:
+                mark[p - first] = LEFT if v >= 0 and detours.left[node, q, v] else RIGHT
+                break

@@ -18,7 +18,6 @@ from seqboost.boosting import (
     Examples,
     History,
     SafeStep,
-    SharedTreeFitter,
     Stopping,
     TreeFitter,
     boost,
@@ -36,7 +35,7 @@ from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, forest_scores
 from seqboost.objectives import Bags, LocalLikelihood
 from seqboost.sequences import SequenceBatch
-from seqboost.trees import Limits
+from seqboost.trees import Limits, Problem
 
 __all__ = ["Growth"]
 
@@ -158,8 +157,8 @@ class Growth:
         """Add rounds to level 1; return it, its table, the score of held-out sequences and the number of rounds."""
         labels, offsets = self._labels, rows.offsets
         slot = observed_contexts(labels, offsets, self._n_labels, self._order)[0]
-        kind = SharedTreeFitter if self._n_labels >= SHARED_LABELS else TreeFitter
-        fitter = self._fitter(kind, rows, self._n_labels, self._order if self._joint else 0)
+        shared = self._n_labels >= SHARED_LABELS
+        fitter = self._fitter(rows, self._n_labels, self._order if self._joint else 0, shared=shared)
         task = Boosting(
             objective=self._objective,
             fitter=fitter,
@@ -176,7 +175,7 @@ class Growth:
         grown = forest.extend(ensemble.kept(kept.n_rounds))
         return grown, kept.table, history.validation_score[kept.n_rounds], kept.n_rounds
 
-    def _fitter(self, kind: type[TreeFitter], rows: BinnedRows, n_labels: int, order: int) -> TreeFitter:
+    def _fitter(self, rows: BinnedRows, n_labels: int, order: int, *, shared: bool) -> TreeFitter:
         parameters, n_features = self._parameters, rows.layout.n_features
         is_pattern = n_labels == 1
         limits = Limits(
@@ -185,9 +184,11 @@ class Growth:
             l2_regularization=PATTERN_LAMBDA if is_pattern else float(parameters["l2_regularization"]),
             min_gain=0.0, one_against_rest=False, n_drawn_features=n_features, n_tree_features=n_features,
         )  # fmt: skip
-        return kind(
-            *tree_columns(rows), context_space(n_labels, order, rows.offsets), limits, max_leaf_value=MAX_LEAF_VALUE,
-            learning_rate=1.0 if is_pattern else parameters["learning_rate"], n_threads=self._n_threads,
+        problem = Problem(tree_columns(rows), context_space(n_labels, order, rows.offsets), limits)
+        learning_rate = 1.0 if is_pattern else parameters["learning_rate"]
+        return TreeFitter(
+            problem, shared=shared, max_leaf_value=MAX_LEAF_VALUE, learning_rate=learning_rate,
+            n_threads=self._n_threads,
         )  # fmt: skip
 
     def _new_patterns(self, base: NDArray[np.float64], score: float, room: int) -> list[Pattern]:
@@ -195,7 +196,7 @@ class Growth:
         labels = np.full_like(self._labels, -1)
         labels[self._objective.scored_rows] = self._labels[self._objective.scored_rows]
         search = PatternSearch(
-            self._binned, self._fitter(TreeFitter, self._binned, 1, 0), self._bags, labels, self._weights,
+            self._binned, self._fitter(self._binned, 1, 0, shared=False), self._bags, labels, self._weights,
             int(self._is_training.sum()), float(self._parameters["pattern_start"]), self._seed, self._n_threads,
         )  # fmt: skip
         shared = self._parameters["patterns"] == "shared" or self._n_labels == 2

@@ -1,0 +1,841 @@
+"""Growing one tree, best split first, on the product space rows × contexts.
+
+A node is a set of positions times a set of contexts and stays one: a window test divides its positions, a lag test its
+contexts. A split makes two nodes. The *small* one is summed from its rows; the *large* one is what that leaves of their
+parent, whose histogram becomes its own::
+
+    split of rows       small child: fewer positions     new histogram        large child: parent − small
+    split of contexts   small child: fewer contexts      new histogram        large child: parent − small
+
+Positions that only the small child of a split of contexts holds, near the starts of sequences, have a lane of their own
+(*lost*): the large child's number of positions is the parent's less those.
+
+The growth is one loop that can be left and entered again (:func:`advance`)::
+
+    CHOOSE    split the leaf with the largest gain                                     ──► DONE, MORE_ROOM
+    MEASURE   sum the small children's rows
+    REDUCE    with a reducer: the sums of all machines are added here                  ──► REDUCE
+    SEARCH    large children; best splits of both, block by block of features          ──► SEARCH, on threads
+    KEEP      the best of all tasks
+
+With a reducer, children are measured *ahead* of need: whenever a leaf is to be split whose children are not known, those
+of all leaves that may come to be split are measured in one batch, so that a tree takes about as many reductions as it
+has levels. The tree is the same: splitting a leaf early changes nothing but the order of its rows, and the random
+numbers of a node depend on its path alone.
+
+With policies for missing values rows have weights (:mod:`seqboost.trees.partition`). A row's vector is multiplied by its
+weight and rounded in each node anew, so that *parent − child = sibling* holds but for rounding; cells that no row is
+left in are recognised by their counts, which are exact.
+
+A histogram takes much memory with many bins and outputs, so not every leaf can keep its own. When no slot is free, the
+leaf with the smallest gain gives up its histogram and, should it be split after all, has it made anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner, int64, lean, uint64
+from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
+from seqboost.core.random import mix, random_below
+from seqboost.trees.columns import Columns, Problem
+from seqboost.trees.histogram import (
+    FIRST,
+    FIRST_CELL,
+    LAST,
+    LAST_CELL,
+    SORT,
+    Part,
+    add_lanes,
+    add_part,
+    add_rows_of_lanes,
+    clear_block,
+    count_block,
+    subtract_block,
+    take_part,
+)
+from seqboost.trees.nodes import (
+    DEPTH,
+    FITTED,
+    LARGE,
+    LEFT_CHILD,
+    N_FREE,
+    N_LEAVES,
+    N_NODES,
+    N_PENDING,
+    N_REDUCED,
+    PARENT,
+    PHASE,
+    RIGHT_CHILD,
+    SAME_ROWS,
+    SIZE,
+    SLOT,
+    SMALL,
+    START,
+    USED,
+    WANTED,
+    WHOLE,
+    Nodes,
+    Weighted,
+    Workspace,
+)
+from seqboost.trees.partition import LEFT, RIGHT, divide_in_place, divide_to_end, mark_contexts, mark_rows
+from seqboost.trees.scan import Scratch
+from seqboost.trees.split import policy_of, search_block
+from seqboost.trees.surrogates import find_surrogates, send_by_surrogates
+from seqboost.trees.tree import DENSE, LAG, SPARSE
+
+__all__ = ["DONE", "MORE_ROOM", "REDUCE", "SEARCH", "SHARES", "advance", "search_blocks"]
+
+DONE, MORE_ROOM, REDUCE, SEARCH = 0, 1, 2, 3
+"""Why :func:`advance` returns: the tree is grown; the segments must be made longer; sums must be reduced; blocks of
+features must be searched."""
+
+PLANT, CHOOSE, MEASURE, FINISH, KEEP = 0, 1, 2, 3, 4  # what comes next
+
+SHARES = np.float32(1e-30), np.float32(1.0 - 2.0**-24)  # the smallest and the largest one
+SMALLEST_SHARE, LARGEST_SHARE = SHARES
+
+ENTRIES_PER_CELL = 2  # a few rows are taken out of a parent's histogram one by one, many by a subtraction of all cells
+
+
+# --- random features ---------------------------------------------------------------------------------------------------
+
+
+@inner
+def _draw_pool(
+    nodes: Nodes,
+    seed: np.uint64,  # IN
+    n_pool: int,  # IN
+) -> None:
+    """Draw the window features that the nodes of a tree draw theirs from."""
+    pool = nodes.pool
+    for f in range(pool.size):
+        pool[f] = f  # what is drawn depends on the seed alone, not on the trees this grower grew before
+    for r in range(n_pool if n_pool < pool.size else 0):
+        q = r + random_below(seed, int64(r), int64(pool.size - r))
+        pool[r], pool[q] = pool[q], pool[r]
+
+
+@inner
+def _draw_features(
+    nodes: Nodes,
+    node: int,  # IN
+    n_drawn: int,  # IN
+    n_pool: int,  # IN
+) -> None:
+    """Draw the window features that a node may use, without replacement."""
+    drawn, shuffled = nodes.drawn, nodes.shuffled
+    n = min(n_pool, nodes.pool.size)
+    for f in range(drawn.shape[1]):
+        drawn[node, f] = False
+    for r in range(n):
+        shuffled[r] = nodes.pool[r]
+    for r in range(min(n_drawn, n)):
+        if n_drawn < n:
+            q = r + random_below(nodes.key[node], int64(r), int64(n - r))
+            shuffled[r], shuffled[q] = shuffled[q], shuffled[r]
+        drawn[node, shuffled[r]] = True
+
+
+# --- sums of a node ----------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _part(work: Workspace, node: int) -> Part:
+    """Return the fitted rows of a node, and where their vectors stand."""
+    state, rounded = work.nodes.state, work.rounded
+    first = state[node, START]
+    by_row = state[node, WHOLE] != 0
+    vectors = rounded.vectors if by_row else rounded.node_vectors
+    return Part(work.nodes.rows, first, first + state[node, FITTED], vectors, by_row)
+
+
+@inner
+def _has_types(
+    mask: NDArray[np.bool_],  # IN (n_extended,)
+    space: Space,
+    has: NDArray[np.bool_],  # OUT (order + 1,)
+) -> None:
+    """Find the types of rows that have a context in a node."""
+    for j in range(has.size):
+        has[j] = False
+    for e in range(mask.size):
+        if mask[e]:
+            has[space.type_of[e]] = True
+
+
+@inlined
+def _weigh(x: int, weight: float) -> int:
+    """Return an integer times a weight, rounded."""
+    return int64(np.floor(x * weight + 0.5))
+
+
+@inner
+def _sum_vectors(
+    space: Space,
+    weighted: Weighted | None,
+    work: Workspace,
+    node: int,  # IN
+    sibling: int,  # IN −1: every position is lost to it
+) -> None:
+    """Write the vectors of a node's rows: sums over its contexts, times weights."""
+    nodes, rounded = work.nodes, work.rounded
+    rows, row_type, mask, has = nodes.rows, space.row_type, nodes.mask[node], nodes.has[1]
+    first, last = nodes.state[node, START], nodes.state[node, START] + nodes.state[node, FITTED]
+    n_contexts, n_sums, lanes = rounded.cells.shape[1], 2 * work.units.weight.size, rounded.vectors.shape[1]
+    cells, own = rounded.cells.reshape(-1), rounded.node_vectors.reshape(-1)
+    for j in range(has.size):
+        has[j] = False
+    if sibling >= 0:
+        _has_types(nodes.mask[sibling], space, has)
+    # The contexts of rows of full type, which nearly all are.
+    order, listed, n_listed = has.size - 1, nodes.listed, int64(0)
+    for c in range(listed.size if order > 0 else 0):
+        listed[n_listed] = c * n_sums
+        n_listed += int64(mask[space.base[order] + c])
+    for p in range(first, last):
+        i = uint64(rows[p])
+        j, place = row_type[i], uint64((p - first) * lanes)
+        if order == 0:
+            for w in range(uint64(n_sums)):
+                own[place + w] = rounded.vectors[i, w]
+        else:
+            for w in range(uint64(n_sums)):
+                own[place + w] = 0
+            at = i * uint64(n_contexts * n_sums)
+            for q in range(n_listed if j == order else 0):
+                add_lanes(own, cells, place, at + uint64(listed[q]), uint64(n_sums))
+            for c in range(0 if j == order else space.n_contexts_of[j]):
+                if mask[space.base[j] + c]:
+                    add_lanes(own, cells, place, at + uint64(c * n_sums), uint64(n_sums))
+        n = np.int32(1)
+        if weighted is not None:
+            n = weighted.units[p]
+            if weighted.weight[p] != np.float32(1.0):
+                for w in range(uint64(n_sums)):
+                    own[place + w] = _weigh(own[place + w], np.float64(weighted.weight[p]))
+        own[place + uint64(n_sums)] = n
+        own[place + uint64(n_sums + 1)] = 0 if has[j] else n
+
+
+@inner
+def _sum_contexts(
+    space: Space,
+    weighted: Weighted | None,
+    work: Workspace,
+    node: int,  # IN
+    types: NDArray[np.int64],  # OUT (order + 1,) its positions near the starts of sequences, by type
+) -> None:
+    """Sum a node's rows per extended context, of all contexts, whether they are the node's or not."""
+    nodes, rounded = work.nodes, work.rounded
+    rows, row_type, order = nodes.rows, space.row_type, space.base.size - 1
+    sums = work.sums.contexts[nodes.state[node, SLOT]].reshape(-1)
+    cells, n_sums = rounded.cells.reshape(-1), 2 * work.units.weight.size
+    first, last = nodes.state[node, START], nodes.state[node, START] + nodes.state[node, FITTED]
+    n_cells = uint64(rounded.cells.shape[1] * n_sums)
+    for x in range(sums.size):
+        sums[x] = 0
+    for j in range(types.size):
+        types[j] = 0
+    is_plain = weighted is None or nodes.state[node, WHOLE] != 0
+    p = uint64(first)
+    while p < uint64(last):
+        i = uint64(rows[p])
+        j = row_type[i]
+        if is_plain and j == order and p + uint64(4) <= uint64(last):
+            i1, i2, i3 = uint64(rows[p + uint64(1)]), uint64(rows[p + uint64(2)]), uint64(rows[p + uint64(3)])
+            if row_type[i1] == order and row_type[i2] == order and row_type[i3] == order:
+                places = (i * n_cells, i1 * n_cells, i2 * n_cells, i3 * n_cells)
+                add_rows_of_lanes(sums, cells, uint64(space.base[order] * n_sums), places, n_cells)
+                p += uint64(4)
+                continue
+        at, n = uint64(space.base[j] * n_sums), uint64(space.n_contexts_of[j] * n_sums)
+        units = int64(1) if weighted is None else int64(weighted.units[p])
+        types[j] += units if j < order else 0  # few: near the starts of sequences
+        if weighted is not None and weighted.weight[p] != np.float32(1.0):
+            for w in range(n):
+                sums[at + w] += _weigh(cells[i * n_cells + w], np.float64(weighted.weight[p]))
+        else:
+            add_lanes(sums, cells, at, i * n_cells, n)
+        p += uint64(1)
+
+
+@inner
+def _sum_rows(
+    work: Workspace,
+    node: int,  # IN
+) -> None:
+    """Sum the vectors of a node's rows."""
+    total, part = work.nodes.total[node], _part(work, node)
+    vectors, lanes = part.vectors.reshape(-1), uint64(total.size)
+    for w in range(total.size):
+        total[w] = 0
+    n_rows = part.last - part.first
+    last_four = uint64(part.last - n_rows % 4)
+    for p in range(uint64(part.first), last_four, uint64(4)):
+        if part.by_row:
+            places = (
+                lanes * uint64(part.rows[p]), lanes * uint64(part.rows[p + uint64(1)]),
+                lanes * uint64(part.rows[p + uint64(2)]), lanes * uint64(part.rows[p + uint64(3)]),
+            )  # fmt: skip
+        else:
+            place = lanes * (p - uint64(part.first))
+            places = (place, place + lanes, place + uint64(2) * lanes, place + uint64(3) * lanes)
+        add_rows_of_lanes(total, vectors, uint64(0), places, lanes)
+    for p in range(last_four, uint64(part.last)):
+        place = lanes * (uint64(part.rows[p]) if part.by_row else p - uint64(part.first))
+        add_lanes(total, vectors, uint64(0), place, lanes)
+
+
+@inner
+def _measure(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    pair: NDArray[np.int64],  # IN (N_PAIR,)
+) -> None:
+    """Sum the small node of a pair from its rows, but for its histogram."""
+    nodes, space, types = work.nodes, problem.space, work.nodes.type_rows
+    small, order = pair[SMALL], types.shape[1] - 1
+    if nodes.state[small, WHOLE] == 0:
+        _sum_vectors(space, weighted, work, small, pair[LARGE] if pair[SAME_ROWS] else int64(-1))
+    _sum_rows(work, small)
+    for j in range(order + 1):
+        types[small, j] = 0
+    if pair[WANTED] and not pair[SAME_ROWS]:
+        if work.sums.contexts.shape[1] > 0:
+            _sum_contexts(space, weighted, work, small, types[small])
+        types[small, order] = int64(nodes.total[small, 2 * work.units.weight.size])
+        for j in range(order):
+            types[small, order] -= types[small, j]
+
+
+@inner
+def _finish(
+    space: Space,
+    work: Workspace,
+    pair: NDArray[np.int64],  # IN (N_PAIR,)
+) -> None:
+    """Give the large node of a pair what the small one leaves of their parent, but for its histogram."""
+    nodes, contexts = work.nodes, work.sums.contexts
+    small, large, parent = pair[SMALL], pair[LARGE], pair[PARENT]
+    if large < 0:
+        return
+    total, types, n_lane = nodes.total, nodes.type_rows, 2 * work.units.weight.size
+    for w in range(n_lane):
+        total[large, w] = total[parent, w] - total[small, w]
+    total[large, n_lane] = total[parent, n_lane] - total[small, n_lane + 1]
+    if pair[SAME_ROWS]:
+        _has_types(nodes.mask[small], space, nodes.has[0])
+        _has_types(nodes.mask[large], space, nodes.has[1])
+        for j in range(types.shape[1]):
+            types[small, j] = types[parent, j] if nodes.has[0, j] else 0
+            types[large, j] = types[parent, j] if nodes.has[1, j] else 0
+    else:
+        for j in range(types.shape[1]):
+            types[large, j] = types[parent, j] - types[small, j]
+    if not pair[WANTED] or contexts.shape[1] == 0:
+        return
+    here, there = nodes.state[small, SLOT], nodes.state[large, SLOT]
+    for e in range(contexts.shape[1]):
+        for w in range(contexts.shape[2]):
+            if pair[SAME_ROWS]:  # both keep the sums per context; their masks tell whose they are
+                contexts[here, e, w] = contexts[there, e, w]
+            else:
+                contexts[there, e, w] -= contexts[here, e, w]
+
+
+# --- histograms and search ---------------------------------------------------------------------------------------------
+
+
+@inner
+def _fill_block(
+    columns: Columns,
+    work: Workspace,
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    node: int,  # IN
+    all_lanes: bool,  # IN
+) -> None:
+    """Make the histogram of a node from its rows, for a block of features."""
+    slot, n_lane = work.nodes.state[node, SLOT], int64(2 * work.units.weight.size)
+    cells, counts = work.sums.cells[slot], work.sums.counts[slot]
+    clear_block(block, all_lanes, cells, counts)
+    add_part(columns, block, _part(work, node), n_lane, cells, counts)
+
+
+@inner
+def _divide_block(
+    problem: Problem,
+    work: Workspace,
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    pair: NDArray[np.int64],  # IN (N_PAIR,)
+    is_measured: bool,  # IN whether the small node has its histogram already
+) -> None:
+    """Make the histograms of a pair of nodes, as far as a split of rows may be found in them."""
+    columns, state, total, sums = problem.columns, work.nodes.state, work.nodes.total, work.sums
+    small, large, n_lane = pair[SMALL], pair[LARGE], 2 * work.units.weight.size
+    lanes = (int64(n_lane), int64(n_lane + 1))
+    least = 2 * problem.limits.min_samples_leaf
+    wants_small = total[small, n_lane] >= least
+    wants_large = large >= 0 and total[max(large, 0), n_lane] >= least
+    here, there = state[small, SLOT], state[max(large, 0), SLOT]
+    if wants_small and not is_measured:
+        _fill_block(columns, work, block, small, False)
+    if block[SORT] == DENSE and (wants_small or is_measured):
+        count_block(block, sums.cells[here], lanes[0], sums.counts[here])
+    if wants_large:
+        n_entries = state[small, FITTED] * (block[LAST] - block[FIRST] if block[SORT] == DENSE else 1)
+        is_few = ENTRIES_PER_CELL * n_entries < block[LAST_CELL] - block[FIRST_CELL]
+        if is_measured or (wants_small and not is_few):
+            subtract_block(
+                block, sums.cells[here], sums.counts[here], lanes, sums.cells[there], sums.counts[there]
+            )  # fmt: skip
+        else:
+            take_part(columns, block, _part(work, small), lanes, sums.cells[there], sums.counts[there])
+
+
+@lean
+def search_blocks(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    task: tuple[int, int, int],  # IN number of the task, its first block, its last
+    is_measured: bool,  # IN whether small nodes have their histograms already
+    scratch: Scratch,
+) -> None:
+    """Make the histograms of pending nodes and find their best splits, for the features of some blocks."""
+    nodes, (number, first, last) = work.nodes, task
+    for q in range(nodes.progress[N_PENDING]):
+        pair = nodes.pending[q]
+        for node in (pair[SMALL], pair[LARGE]):
+            if node >= 0:
+                work.finds.gain[number, node] = -1.0
+        if not pair[WANTED]:
+            continue
+        for b in range(first, last):
+            block = work.blocks[b]
+            if block[SORT] != LAG:
+                _divide_block(problem, work, block, pair, is_measured)
+            for node in (pair[SMALL], pair[LARGE]):
+                if node >= 0:
+                    search_block(problem, weighted, work, block, node, number, scratch)
+
+
+@inner
+def _keep_best(
+    work: Workspace,
+    node: int,  # IN
+) -> None:
+    """Keep the first of the best splits that the tasks found; a node without any needs no histogram."""
+    nodes, finds = work.nodes, work.finds
+    nodes.gain[node] = -1.0
+    for task in range(finds.gain.shape[0]):
+        if finds.gain[task, node] > nodes.gain[node]:
+            nodes.gain[node], nodes.task[node] = finds.gain[task, node], task
+    if nodes.gain[node] <= 0.0:
+        _free_slot(nodes, node)
+
+
+# --- slots -------------------------------------------------------------------------------------------------------------
+
+
+@inner
+def _free_slot(
+    nodes: Nodes,
+    node: int,  # IN
+) -> None:
+    """Take a node's histogram away."""
+    if nodes.state[node, SLOT] >= 0:
+        nodes.free[nodes.progress[N_FREE]] = nodes.state[node, SLOT]
+        nodes.progress[N_FREE] += 1
+        nodes.state[node, SLOT] = -1
+
+
+@inner
+def _take_slot(
+    nodes: Nodes,
+    node: int,  # IN
+    kept: int,  # IN a node that keeps its slot; −1: none
+) -> None:
+    """Give a node a slot, if need be that of the leaf with the smallest gain."""
+    progress, state = nodes.progress, nodes.state
+    if progress[N_FREE] == 0:
+        worst = int64(-1)
+        for leaf in range(progress[N_LEAVES]):
+            other = nodes.leaf_node[leaf]
+            if state[other, SLOT] >= 0 and other != node and other != kept and state[other, LEFT_CHILD] == 0:  # noqa: PLR1714
+                if worst < 0 or nodes.gain[other] < nodes.gain[worst]:
+                    worst = other
+        _free_slot(nodes, worst)
+    progress[N_FREE] -= 1
+    state[node, SLOT] = nodes.free[progress[N_FREE]]
+
+
+# --- splitting ---------------------------------------------------------------------------------------------------------
+
+
+@inner
+def _divide_rows(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    node: int,  # IN
+) -> None:
+    """Divide the positions of a node by a window test."""
+    nodes, finds = work.nodes, work.finds
+    state, mark, rows, columns = nodes.state, nodes.mark, nodes.rows, problem.columns
+    left, right, task = state[node, LEFT_CHILD], state[node, RIGHT_CHILD], nodes.task[node]
+    split = finds.kind[task, node], finds.feature[task, node]
+    goes_left = finds.left[task, node]
+    first, fitted, last = state[node, START], state[node, START] + state[node, FITTED], state[node, START] + state[node, SIZE]
+    for e in range(nodes.mask.shape[1]):
+        nodes.mask[left, e] = nodes.mask[node, e]
+        nodes.mask[right, e] = nodes.mask[node, e]
+    if weighted is None:
+        mark_rows(columns, split, goes_left, int64(-1), rows, first, last, mark)
+        n_left, n_left_fitted = divide_in_place(mark, rows, nodes.spare, first, fitted - first, last)
+        state[left, START], state[left, SIZE], state[left, FITTED] = first, n_left, n_left_fitted
+        state[right, START], state[right, SIZE] = first + n_left, last - first - n_left
+        state[right, FITTED] = fitted - first - n_left_fitted
+        return
+    policy, missing = policy_of(columns.sparse, weighted, split[0], split[1]), int64(-1)
+    if policy != DIRECTION:
+        s = split[1] % max(columns.sparse.kind.size, 1)
+        missing = int64(columns.dense.n_values[split[1]] if split[0] == DENSE else columns.sparse.missing[s])
+    n_left, n_missing = mark_rows(columns, split, goes_left, missing, rows, first, last, mark)
+    leaving = int64(LEFT if 2 * n_left + n_missing < last - first else RIGHT)
+    share = np.float32(0.0)
+    if policy == INSTANCE_WEIGHTING:
+        share = np.float32(finds.n_left[task, node] / max(finds.n_left[task, node] + finds.n_right[task, node], 1))
+        share = min(max(share, SMALLEST_SHARE), LARGEST_SHARE)
+        if n_missing > 0:
+            state[left, WHOLE], state[right, WHOLE] = 0, 0
+    elif policy == SURROGATE:
+        larger_left = goes_left[missing]
+        find_surrogates(columns, weighted, split, node, rows, (first, fitted), larger_left, mark)
+        if n_missing > 0:
+            send_by_surrogates(columns, weighted, node, larger_left, rows, first, last, mark)
+    weighted.detours.share[node] = share
+    _move_rows(weighted, nodes, node, np.float64(share), leaving)
+
+
+@inner
+def _move_rows(
+    weighted: Weighted | None,
+    nodes: Nodes,
+    node: int,  # IN
+    share: float,  # IN as in ``divide_to_end``
+    leaving: int,  # IN
+) -> None:
+    """Give both children of a node their marked positions, those of one at the end of the segments."""
+    state, end = nodes.state, nodes.progress[USED]
+    first = state[node, START]
+    span = first, first + state[node, FITTED], first + state[node, SIZE]
+    stays, leaves = state[node, LEFT_CHILD], state[node, RIGHT_CHILD]
+    if leaving == LEFT:
+        stays, leaves = leaves, stays
+    state[stays, START], state[leaves, START] = first, end
+    state[stays, SIZE], state[stays, FITTED], state[leaves, SIZE], state[leaves, FITTED] = divide_to_end(
+        nodes.mark, nodes.rows, weighted, share, span, leaving, end
+    )
+    nodes.progress[USED] += state[leaves, SIZE]
+
+
+@inner
+def _divide_contexts(
+    space: Space,
+    weighted: Weighted | None,
+    work: Workspace,
+    node: int,  # IN
+) -> tuple[int, int]:
+    """Divide the contexts of a node by a lag test; return how many each child has."""
+    nodes, finds = work.nodes, work.finds
+    state, mask, task = nodes.state, nodes.mask, nodes.task[node]
+    left, right = state[node, LEFT_CHILD], state[node, RIGHT_CHILD]
+    n_left, n_right = int64(0), int64(0)
+    for e in range(mask.shape[1]):
+        goes_left = finds.left[task, node, space.lag_label[finds.feature[task, node], e]]
+        mask[left, e] = mask[node, e] and goes_left
+        mask[right, e] = mask[node, e] and not goes_left
+        n_left += int64(mask[left, e])
+        n_right += int64(mask[right, e])
+    state[left, WHOLE], state[right, WHOLE] = 0, 0
+    _has_types(mask[left], space, nodes.has[0])
+    _has_types(mask[right], space, nodes.has[1])
+    first = state[node, START]
+    mark_contexts(space, nodes.has, nodes.rows, first, first + state[node, SIZE], nodes.mark)
+    _move_rows(weighted, nodes, node, -1.0, int64(RIGHT))
+    return n_left, n_right
+
+
+@inner
+def _expand(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    node: int,  # IN a leaf with a split
+    wanted: bool,  # IN whether splits of its children may be needed
+    ahead: bool,  # IN
+) -> None:
+    """Make the two children of a node; they are pending then."""
+    nodes, limits = work.nodes, problem.limits
+    state, progress, task = nodes.state, nodes.progress, nodes.task[node]
+    is_lag = work.finds.kind[task, node] == LAG
+    wanted = wanted and state[node, DEPTH] + 1 < limits.max_depth
+    if wanted and state[node, SLOT] < 0:  # it gave its histogram up
+        _take_slot(nodes, node, int64(-1))
+        if state[node, WHOLE] == 0:
+            _sum_vectors(problem.space, weighted, work, node, int64(-1))
+        if work.sums.contexts.shape[1] > 0:
+            _sum_contexts(problem.space, weighted, work, node, nodes.type_rows[progress[N_NODES]])
+        for b in range(work.blocks.shape[0]):
+            if work.blocks[b, SORT] != LAG:
+                _fill_block(problem.columns, work, work.blocks[b], node, ahead)
+                if work.blocks[b, SORT] == DENSE:
+                    slot = state[node, SLOT]
+                    n_lane = int64(2 * work.units.weight.size)
+                    count_block(work.blocks[b], work.sums.cells[slot], n_lane, work.sums.counts[slot])
+        if ahead:
+            nodes.reduced[progress[N_REDUCED]] = -1 - node  # its total is known
+            progress[N_REDUCED] += 1
+    left, right = progress[N_NODES], progress[N_NODES] + 1
+    progress[N_NODES] += 2
+    state[node, LEFT_CHILD], state[node, RIGHT_CHILD] = left, right
+    for side in range(2):
+        child = left + side
+        state[child, DEPTH], state[child, WHOLE] = state[node, DEPTH] + 1, state[node, WHOLE]
+        state[child, SLOT], state[child, LEFT_CHILD] = -1, 0
+        nodes.key[child] = mix(nodes.key[node] + np.uint64(1 + side))
+        nodes.gain[child] = -1.0
+        if wanted and nodes.drawn.shape[0] > 0:
+            _draw_features(nodes, child, limits.n_drawn_features, limits.n_tree_features)
+    if weighted is not None:
+        weighted.detours.share[node] = 0.0
+        weighted.detours.n[node] = 0
+    if is_lag:
+        n_left, n_right = _divide_contexts(problem.space, weighted, work, node)
+        left_is_small = n_left < n_right
+    else:
+        _divide_rows(problem, weighted, work, node)
+        left_is_small = work.finds.n_left[task, node] <= work.finds.n_right[task, node]
+    small, large = (left, right) if left_is_small else (right, left)
+    if wanted:
+        state[large, SLOT] = state[node, SLOT]
+        state[node, SLOT] = -1
+        _take_slot(nodes, small, large)
+    else:
+        _free_slot(nodes, node)
+    pair = nodes.pending[progress[N_PENDING]]
+    pair[SMALL], pair[LARGE], pair[PARENT], pair[SAME_ROWS], pair[WANTED] = small, large, node, is_lag, wanted
+    progress[N_PENDING] += 1
+
+
+@inner
+def _commit(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    leaf: int,  # IN
+) -> None:
+    """Write the split of a leaf into the tree: the left child keeps the leaf's number, the right one gets a new one."""
+    nodes, splits, finds = work.nodes, work.splits, work.finds
+    node, other = nodes.leaf_node[leaf], nodes.progress[N_LEAVES]
+    number, task = other - 1, nodes.task[node]
+    kind, feature, left = finds.kind[task, node], finds.feature[task, node], finds.left[task, node]
+    n_values = int64(256)
+    if kind == LAG:
+        n_values = int64(problem.space.n_labels) + 1
+    elif kind == SPARSE:
+        s = feature % problem.columns.sparse.kind.size
+        n_values = int64(problem.columns.sparse.slot_start[s + 1]) - int64(problem.columns.sparse.slot_start[s])
+    splits.kind[number], splits.gain[number], splits.node[number] = kind, nodes.gain[node], node
+    splits.feature[number] = feature + 1 if kind == LAG else feature
+    n_rows = nodes.total[node, 2 * work.units.weight.size] if weighted is None else nodes.state[node, FITTED]
+    splits.n_rows[number] = n_rows
+    above = splits.parent[leaf]
+    if above >= 0:
+        if splits.left[above] == ~leaf:
+            splits.left[above] = number
+        else:
+            splits.right[above] = number
+    splits.left[number], splits.right[number] = ~leaf, ~other
+    splits.parent[leaf], splits.parent[other] = number, number
+    first = splits.word_start[number]
+    n_words = (n_values + 63) // 64
+    for w in range(n_words):
+        splits.words[first + w] = 0
+    for v in range(n_values):
+        if left[v]:
+            splits.words[first + v // 64] |= np.uint64(1) << np.uint64(v % 64)
+    splits.word_start[number + 1] = first + n_words
+    nodes.leaf_node[leaf], nodes.leaf_node[other] = nodes.state[node, LEFT_CHILD], nodes.state[node, RIGHT_CHILD]
+    nodes.progress[N_LEAVES] += 1
+
+
+# --- the loop ----------------------------------------------------------------------------------------------------------
+
+
+@inner
+def _plant(
+    problem: Problem,
+    work: Workspace,
+    sizes: tuple[int, int],  # IN fitted positions, all positions
+    seed: np.uint64,  # IN
+) -> None:
+    """Make the root, which is pending then."""
+    nodes, limits = work.nodes, problem.limits
+    state, progress = nodes.state, nodes.progress
+    n_fitted, n_rows = sizes
+    for q in range(nodes.free.size):
+        nodes.free[q] = nodes.free.size - 1 - q
+    progress[N_FREE] = nodes.free.size
+    progress[N_NODES], progress[N_LEAVES], progress[USED] = 1, 1, n_rows
+    progress[N_PENDING], progress[N_REDUCED] = 1, 0
+    state[0, START], state[0, SIZE], state[0, FITTED], state[0, DEPTH] = 0, n_rows, n_fitted, 0
+    state[0, SLOT], state[0, LEFT_CHILD], state[0, WHOLE] = -1, 0, 1
+    nodes.gain[0], nodes.leaf_node[0], nodes.key[0] = -1.0, 0, mix(seed)
+    for e in range(nodes.mask.shape[1]):
+        nodes.mask[0, e] = True
+    work.splits.parent[0], work.splits.word_start[0] = -1, 0
+    _draw_pool(nodes, seed, limits.n_tree_features)
+    wanted = limits.max_leaf_nodes > 1 and limits.max_depth > 0
+    if wanted and nodes.drawn.shape[0] > 0:
+        _draw_features(nodes, int64(0), limits.n_drawn_features, limits.n_tree_features)
+    if wanted:
+        _take_slot(nodes, int64(0), int64(-1))
+    pair = nodes.pending[0]
+    pair[SMALL], pair[LARGE], pair[PARENT], pair[SAME_ROWS], pair[WANTED] = 0, -1, -1, 0, wanted
+
+
+@inner
+def _best_leaf(
+    nodes: Nodes,
+) -> int:
+    """Return the leaf with the largest gain, −1 if none can be split."""
+    best, gain = int64(-1), 0.0
+    for leaf in range(nodes.progress[N_LEAVES]):
+        if nodes.gain[nodes.leaf_node[leaf]] > gain:
+            best, gain = int64(leaf), nodes.gain[nodes.leaf_node[leaf]]
+    return best
+
+
+@inner
+def _has_room(
+    weighted: Weighted | None,
+    work: Workspace,
+    node: int,  # IN
+) -> bool:
+    """Return whether the segments have room for the children of a node."""
+    nodes = work.nodes
+    if weighted is None and work.finds.kind[nodes.task[node], node] != LAG:
+        return True
+    return bool(nodes.progress[USED] + nodes.state[node, SIZE] <= nodes.rows.size)
+
+
+@inner
+def _choose(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    ahead: bool,  # IN
+) -> int:
+    """Split leaves until children must be measured (return `MEASURE`), or the tree is grown, or there is no room."""
+    nodes, limits = work.nodes, problem.limits
+    while True:
+        n_leaves, leaf = nodes.progress[N_LEAVES], _best_leaf(nodes)
+        if n_leaves >= limits.max_leaf_nodes or leaf < 0:
+            return int64(DONE)
+        node = nodes.leaf_node[leaf]
+        if nodes.state[node, LEFT_CHILD] == 0:
+            if not _has_room(weighted, work, node):
+                return int64(MORE_ROOM)
+            if not ahead:
+                _expand(problem, weighted, work, node, n_leaves + 1 < limits.max_leaf_nodes, False)
+                _commit(problem, weighted, work, leaf)
+                return int64(MEASURE)
+            _expand(problem, weighted, work, node, True, True)
+            _expand_ahead(problem, weighted, work, limits.max_leaf_nodes - n_leaves)
+            return int64(MEASURE)
+        _commit(problem, weighted, work, leaf)
+
+
+@inner
+def _expand_ahead(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    n_more: int,  # IN splits that the tree may still have
+) -> None:
+    """Make the children of all leaves that may come to be split, as long as there is room."""
+    nodes = work.nodes
+    for leaf in range(nodes.progress[N_LEAVES]):
+        node = nodes.leaf_node[leaf]
+        if nodes.gain[node] <= 0.0 or nodes.state[node, LEFT_CHILD] > 0:
+            continue
+        n_before = 0  # leaves that are split before this one
+        for other in range(nodes.progress[N_LEAVES]):
+            gain = nodes.gain[nodes.leaf_node[other]]
+            n_before += gain > nodes.gain[node] or (gain == nodes.gain[node] and other < leaf)
+        has_slots = nodes.progress[N_FREE] >= (1 if nodes.state[node, SLOT] >= 0 else 2)
+        if n_before < n_more and has_slots and _has_room(weighted, work, node):
+            _expand(problem, weighted, work, node, True, True)
+
+
+@lean
+def advance(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    sizes: tuple[int, int],  # IN positions the tree is fitted to, which come first in the segments; all positions
+    seed: np.uint64,  # IN
+    how: tuple[bool, int],  # IN whether sums are reduced; rows of a node from which blocks are searched on threads
+    scratch: Scratch,
+) -> int:
+    """Grow a tree, or go on growing it; return `DONE`, `MORE_ROOM`, `REDUCE` or `SEARCH`."""
+    nodes, (ahead, n_threaded) = work.nodes, how
+    progress, pending = nodes.progress, nodes.pending
+    while True:
+        if progress[PHASE] == PLANT:
+            _plant(problem, work, sizes, seed)
+            progress[PHASE] = MEASURE
+        if progress[PHASE] == CHOOSE:
+            progress[N_PENDING], progress[N_REDUCED] = 0, 0
+            next_phase = _choose(problem, weighted, work, ahead)
+            if next_phase != MEASURE:
+                return next_phase
+            progress[PHASE] = MEASURE
+        if progress[PHASE] == MEASURE:
+            progress[PHASE] = FINISH
+            for q in range(progress[N_PENDING]):
+                _measure(problem, weighted, work, pending[q])
+                if ahead:
+                    for b in range(work.blocks.shape[0] if pending[q, WANTED] else 0):
+                        if work.blocks[b, SORT] != LAG:
+                            _fill_block(problem.columns, work, work.blocks[b], pending[q, SMALL], True)
+                    nodes.reduced[progress[N_REDUCED]] = pending[q, SMALL]
+                    progress[N_REDUCED] += 1
+            if ahead:
+                return REDUCE
+        if progress[PHASE] == FINISH:
+            progress[PHASE] = KEEP
+            n_rows = 0
+            for q in range(progress[N_PENDING]):
+                _finish(problem.space, work, pending[q])
+                n_rows += nodes.state[pending[q, SMALL], FITTED] if pending[q, WANTED] else 0
+            if n_rows >= n_threaded:
+                return SEARCH
+            search_blocks(problem, weighted, work, (0, 0, work.blocks.shape[0]), ahead, scratch)
+            for task in range(1, work.finds.gain.shape[0]):
+                for q in range(progress[N_PENDING]):
+                    for node in (pending[q, SMALL], pending[q, LARGE]):
+                        if node >= 0:
+                            work.finds.gain[task, node] = -1.0
+        if progress[PHASE] == KEEP:
+            for q in range(progress[N_PENDING]):
+                for node in (pending[q, SMALL], pending[q, LARGE]):
+                    if node >= 0:
+                        _keep_best(work, node)
+            progress[PHASE] = CHOOSE

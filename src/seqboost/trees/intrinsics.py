@@ -1,0 +1,273 @@
+"""Vector instructions that the compiler does not find by itself.
+
+The compiler cannot know that a histogram, the codes and the vectors of rows never overlap, so it would ask, or fetch
+everything anew after each store. These functions do not look where arrays end, and take contiguous arrays of just the
+types they name. Each has a twin for ``NUMBA_DISABLE_JIT``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+__all__ = [
+    "add_eight",
+    "add_eight_floats",
+    "add_four",
+    "add_one_float",
+    "add_rows_of_eight",
+    "add_rows_of_four",
+    "add_rows_of_sixteen",
+    "add_rows_of_two",
+    "add_sixteen",
+    "add_to_cells_of_eight",
+    "add_to_cells_of_four",
+    "add_to_cells_of_sixteen",
+    "add_to_cells_of_twelve",
+    "add_two",
+    "prefetch",
+    "subtract_eight",
+    "subtract_four",
+    "subtract_sixteen",
+    "sum_prefixes",
+]
+
+def _require(expected: types.Type, *arrays: Any) -> None:
+    """Refuse arrays that compiled code would take for others."""
+    for array in arrays:
+        if not isinstance(array, types.Array) or array.dtype != expected or array.layout != "C":
+            raise TypingError(f"expected a contiguous array of {expected}, got {array}")
+
+
+if numba.config.DISABLE_JIT:
+
+    def _lane_adder(name: str, width: int, sign: int, n_vectors: int) -> Any:
+        def add(sums: Any, vectors: Any, at: Any, places: Any) -> None:
+            a = int(at)
+            for place in places if n_vectors > 1 else (places,):
+                sums[a : a + width] += sign * vectors[int(place) : int(place) + width]
+
+        return add
+
+    def _cell_adder(name: str, width: int) -> Any:
+        def add(cells: Any, vectors: Any, place: Any, codes: Any, at: Any, start: Any, first: Any, last: Any) -> None:
+            for f in range(int(first), int(last)):
+                cell = width * (int(start[f]) + int(codes[(int(at) + f) % 2**64]))
+                cells[cell : cell + width] += vectors[int(place) : int(place) + width]
+
+        return add
+
+    def _float_adder(name: str, width: int) -> Any:
+        def add(new: Any, old: Any, added: Any, at: Any, place: Any) -> None:
+            a, b = int(at), int(place)
+            new[a : a + width] = old[a : a + width] + added[b : b + width]
+
+        return add
+
+    def sum_prefixes(cells: Any, line: Any, n: Any, shape: Any, running: Any, prefix: Any, stride: Any) -> None:
+        """Add cells of a line, one after another, to four running sums; write each of the sums."""
+        start, width, lane = (int(x) for x in shape)
+        for r in range(int(n)):
+            for w in range(lane, lane + 4):
+                running[w] += cells[(start + int(line[r])) * width + w]
+                prefix[w * int(stride) + r] = running[w]
+
+    def prefetch(array: NDArray[Any], index: Any) -> None:
+        """Have ``array[index]`` brought near: compiled code alone can."""
+
+else:
+
+    def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, array: int, index: Any, lane: Any) -> Any:
+        """Return the address of ``array[index]`` as that of a vector."""
+        data = context.make_array(signature.args[array])(context, builder, arguments[array]).data
+        return builder.bitcast(builder.gep(data, [index]), lane.as_pointer())
+
+    def _lane_adder(name: str, width: int, sign: int, n_vectors: int) -> Any:
+        """Make a function that adds ``vectors[place + q]`` to ``sums[at + q]``, or subtracts it.
+
+        With several vectors there is a tuple of places, and the sums are fetched and stored once.
+        """
+
+        def add(typing_context: Any, sums: Any, vectors: Any, at: Any, places: Any) -> Any:
+            _require(types.int32, sums, vectors)
+
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                from llvmlite import ir
+
+                lanes = ir.VectorType(ir.IntType(32), width)
+                here = _pointer(context, builder, signature, arguments, 0, arguments[2], lanes)
+                total = None
+                for r in range(n_vectors):
+                    place = builder.extract_value(arguments[3], r) if n_vectors > 1 else arguments[3]
+                    there = _pointer(context, builder, signature, arguments, 1, place, lanes)
+                    vector = builder.load(there, align=4)
+                    total = vector if total is None else builder.add(total, vector)
+                old = builder.load(here, align=4)
+                builder.store(builder.add(old, total) if sign > 0 else builder.sub(old, total), here, align=4)
+                return context.get_dummy_value()
+
+            where = types.uint64 if n_vectors == 1 else types.UniTuple(types.uint64, n_vectors)
+            return types.void(sums, vectors, types.uint64, where), generate
+
+        add.__name__ = name
+        return intrinsic(add)
+
+    def _cell_adder(name: str, width: int) -> Any:
+        """Make a function that adds ``vectors[place + q]`` to one cell of each of some features.
+
+        Feature f has code ``codes[at + f]`` and its first cell at ``cells[width · start[f]]``. The vector stays in
+        registers.
+        """
+
+        def add(
+            typing_context: Any, cells: Any, vectors: Any, place: Any, codes: Any, at: Any, start: Any, first: Any, last: Any
+        ) -> Any:
+            _require(types.int32, cells, vectors)
+            _require(types.uint8, codes)
+            _require(types.int64, start)
+
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                from llvmlite import ir
+
+                long = ir.IntType(64)
+                parts = [n for n in (16, 8, 4) if width & n]
+                lanes = [ir.VectorType(ir.IntType(32), n) for n in parts]
+
+                def data(array: int) -> Any:
+                    return context.make_array(signature.args[array])(context, builder, arguments[array]).data
+
+                sums, codes_, starts, shift, addends = data(0), data(3), data(5), arguments[2], []
+                for n, lane in zip(parts, lanes, strict=True):
+                    pointer = builder.bitcast(builder.gep(data(1), [shift]), lane.as_pointer())
+                    addends.append(builder.load(pointer, align=4))
+                    shift = builder.add(shift, ir.Constant(long, n))
+                with cgutils.for_range_slice(builder, arguments[6], arguments[7], ir.Constant(long, 1), long) as (f, _):
+                    code = builder.load(builder.gep(codes_, [builder.add(arguments[4], f)]))
+                    cell = builder.add(builder.load(builder.gep(starts, [f])), builder.zext(code, long))
+                    index = builder.mul(cell, ir.Constant(long, width))
+                    for n, lane, addend in zip(parts, lanes, addends, strict=True):
+                        pointer = builder.bitcast(builder.gep(sums, [index]), lane.as_pointer())
+                        builder.store(builder.add(builder.load(pointer, align=4), addend), pointer, align=4)
+                        index = builder.add(index, ir.Constant(long, n))
+                return context.get_dummy_value()
+
+            word = types.uint64
+            return types.void(cells, vectors, word, codes, word, start, word, word), generate
+
+        add.__name__ = name
+        return intrinsic(add)
+
+    def _float_adder(name: str, width: int) -> Any:
+        """Make a function that writes ``old[at + q] + added[place + q]`` to ``new[at + q]``; both may be one array."""
+
+        def add(typing_context: Any, new: Any, old: Any, added: Any, at: Any, place: Any) -> Any:
+            _require(types.float32, new, old, added)
+
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                from llvmlite import ir
+
+                vector = ir.VectorType(ir.FloatType(), width)
+                there, here, plus = (
+                    _pointer(context, builder, signature, arguments, array, arguments[index], vector)
+                    for array, index in ((0, 3), (1, 3), (2, 4))
+                )
+                builder.store(builder.fadd(builder.load(here, align=4), builder.load(plus, align=4)), there, align=4)
+                return context.get_dummy_value()
+
+            return types.void(new, old, added, types.uint64, types.uint64), generate
+
+        add.__name__ = name
+        return intrinsic(add)
+
+    @intrinsic
+    def sum_prefixes(
+        typing_context: Any, cells: Any, line: Any, n: Any, shape: Any, running: Any, prefix: Any, stride: Any
+    ) -> Any:
+        """Add cells of a line, one after another, to four running sums; write each of the sums.
+
+        With ``start, width, lane = shape``, the lanes of value r begin at ``cells[(start + line[r])·width + lane]``, the
+        running sums at ``running[lane]``. Sum w after value r is written to ``prefix[(lane + w)·stride + r]``: four
+        values of four lanes are transposed in registers. The number of values is a multiple of four.
+        """
+        _require(types.int32, cells, running, prefix)
+        _require(types.int64, line)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            from llvmlite import ir
+
+            long, vector = ir.IntType(64), ir.VectorType(ir.IntType(32), 4)
+            start, width, lane = (builder.extract_value(arguments[3], x) for x in range(3))
+
+            def data(array: int) -> Any:
+                return context.make_array(signature.args[array])(context, builder, arguments[array]).data
+
+            def at(pointer: Any, index: Any) -> Any:
+                return builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer())
+
+            def pick(one: Any, other: Any, *places: int) -> Any:
+                mask = ir.Constant(ir.VectorType(ir.IntType(32), 4), list(places))
+                return builder.shuffle_vector(one, other, mask)
+
+            sums, values, written, state = data(0), data(1), data(5), at(data(4), lane)
+            total = cgutils.alloca_once_value(builder, builder.load(state, align=4))
+            lines = [builder.mul(builder.add(lane, ir.Constant(long, w)), arguments[6]) for w in range(4)]
+            with cgutils.for_range_slice(builder, ir.Constant(long, 0), arguments[2], ir.Constant(long, 4), long) as (r, _):
+                after = []
+                for x in range(4):
+                    value = builder.load(builder.gep(values, [builder.add(r, ir.Constant(long, x))]))
+                    index = builder.add(builder.mul(builder.add(start, value), width), lane)
+                    builder.store(builder.add(builder.load(total), builder.load(at(sums, index), align=4)), total)
+                    after.append(builder.load(total))
+                low, high = pick(after[0], after[1], 0, 4, 1, 5), pick(after[0], after[1], 2, 6, 3, 7)
+                low2, high2 = pick(after[2], after[3], 0, 4, 1, 5), pick(after[2], after[3], 2, 6, 3, 7)
+                rows = [
+                    pick(low, low2, 0, 1, 4, 5), pick(low, low2, 2, 3, 6, 7),
+                    pick(high, high2, 0, 1, 4, 5), pick(high, high2, 2, 3, 6, 7),
+                ]  # fmt: skip
+                for row, first in zip(rows, lines, strict=True):
+                    builder.store(row, at(written, builder.add(first, r)), align=4)
+            builder.store(builder.load(total), state, align=4)
+            return context.get_dummy_value()
+
+        word = types.uint64
+        return types.void(cells, line, word, types.UniTuple(word, 3), running, prefix, word), generate
+
+    @intrinsic
+    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+        """Have ``array[index]`` brought into the innermost cache without waiting for it."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            from llvmlite import ir
+
+            byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+            function = builder.module.declare_intrinsic(
+                "llvm.prefetch", (byte,), ir.FunctionType(ir.VoidType(), (byte, flag, flag, flag))
+            )
+            to_read, to_all_levels, data_not_code = (ir.Constant(flag, value) for value in (0, 3, 1))
+            builder.call(function, [address, to_read, to_all_levels, data_not_code])
+            return context.get_dummy_value()
+
+        return types.void(array, types.uint64), generate
+
+
+add_sixteen, add_eight = _lane_adder("add_sixteen", 16, 1, 1), _lane_adder("add_eight", 8, 1, 1)
+add_four, add_two = _lane_adder("add_four", 4, 1, 1), _lane_adder("add_two", 2, 1, 1)
+subtract_sixteen, subtract_eight = _lane_adder("subtract_sixteen", 16, -1, 1), _lane_adder("subtract_eight", 8, -1, 1)
+subtract_four = _lane_adder("subtract_four", 4, -1, 1)
+add_rows_of_sixteen, add_rows_of_eight = _lane_adder("add_rows_of_sixteen", 16, 1, 4), _lane_adder("add_rows_of_eight", 8, 1, 4)
+add_rows_of_four, add_rows_of_two = _lane_adder("add_rows_of_four", 4, 1, 4), _lane_adder("add_rows_of_two", 2, 1, 4)
+
+add_to_cells_of_four, add_to_cells_of_eight = _cell_adder("add_to_cells_of_four", 4), _cell_adder("add_to_cells_of_eight", 8)
+add_to_cells_of_twelve = _cell_adder("add_to_cells_of_twelve", 12)
+add_to_cells_of_sixteen = _cell_adder("add_to_cells_of_sixteen", 16)
+
+add_eight_floats = _float_adder("add_eight_floats", 8)
+add_one_float = _float_adder("add_one_float", 1)

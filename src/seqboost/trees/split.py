@@ -1,0 +1,330 @@
+"""The best split of a node, and the values that it sends left.
+
+* numeric feature: every threshold, with missing values and the boundary each tried on both sides;
+* categorical feature: categories (missing and boundary are two of them) in the order of :mod:`seqboost.trees.order`,
+  then every prefix; or each category against the rest;
+* sparse feature: each slot present against absent, ordered slots by threshold, many categories by ordered subsets from
+  either end: rare categories and unknown ones are on neither;
+* lag: the labels at one lag (⊥ is one of them), like a categorical feature. Both sides of such a split hold the same
+  positions, except where a side has no context of a position's type.
+
+With a policy for missing values, a feature is searched in the node of those rows that have it,
+
+    gain = Σ_k  G_lk²/(H_lk+λ) + G_rk²/(H_rk+λ) − G_pk²/(H_pk+λ),        G_p = G_l + G_r = G − G_missing
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqboost.core.contexts import Space
+from seqboost.core.jit import inlined, inner, int64
+from seqboost.core.missing import DIRECTION
+from seqboost.trees.columns import Problem, SparseColumns
+from seqboost.trees.histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT
+from seqboost.trees.nodes import SLOT, Weighted, Workspace
+from seqboost.trees.order import MIN_ROWS_OF_WIDE_CATEGORY, order_categories
+from seqboost.trees.scan import ABSENT, Line, Scratch, SearchNode, best_prefix, gain_to_beat, node_gain
+from seqboost.trees.tree import DENSE, LAG, SPARSE
+
+__all__ = ["policy_of", "search_block"]
+
+# Which sides of a line are tried, beside the line itself: specials of a numeric feature on the left side; or the line
+# from its end.
+MISSING_LEFT, BOUNDARY_LEFT, FROM_TOP = 1, 2, 4
+
+
+@inlined
+def policy_of(sparse: SparseColumns, weighted: Weighted, kind: int, feature: int) -> int:
+    """Return the policy of a split's feature."""
+    if kind == DENSE:
+        return int64(weighted.policies.dense[feature])
+    if kind == LAG:
+        return int64(DIRECTION)
+    s = feature % sparse.kind.size
+    return int64(weighted.policies.sparse[s]) if sparse.missing[s] >= 0 else int64(DIRECTION)
+
+
+@inlined
+def search_block(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    node: int,  # IN
+    number: int,  # IN of the task
+    scratch: Scratch,
+) -> None:
+    """Find the best split of a node among the features of a block, if it is better than what the task found before."""
+    (dense, sparse), space, limits = problem
+    units, sums, finds, kind = work.units, work.sums, work.finds, block[SORT]
+    slot, lam, alone = work.nodes.state[node, SLOT], limits.l2_regularization, limits.one_against_rest
+    total, n_lane = work.nodes.total[node], 2 * units.weight.size
+    whole = SearchNode(total, int64(total[n_lane]), node_gain(total, units))
+    n_sparse, n_dense = sparse.kind.size, dense.displacement.size
+    cells, counts = sums.cells[slot], sums.counts[slot]
+    drawn = work.nodes.drawn
+    if kind != LAG and whole.n < 2 * limits.min_samples_leaf:
+        return
+    for f in range(block[FIRST], block[LAST]):
+        feature, start, n_cells = int64(f), int64(0), int64(0)
+        ordered, min_count = True, int64(1)
+        if kind == DENSE:
+            start, n_cells, ordered = dense.cell_start[f], int64(dense.n_values[f]) + 2, dense.kind[f] != 0
+            if drawn.shape[0] > 0 and not drawn[node, f]:
+                continue
+        elif kind == SPARSE:
+            feature = block[OFFSET] * n_sparse + f
+            start = block[FIRST_CELL] + sparse.slot_start[f] - sparse.slot_start[block[FIRST]]
+            n_cells = int64(sparse.slot_start[f + 1]) - int64(sparse.slot_start[f])
+            ordered, min_count = sparse.kind[f] != 0, int64(MIN_ROWS_OF_WIDE_CATEGORY)
+            if weighted is not None:
+                min_count *= weighted.unit
+            if not sparse.enabled[block[OFFSET], f] or (drawn.shape[0] > 0 and not drawn[node, n_dense + feature]):
+                continue
+        else:
+            _sum_labels(sums.contexts[slot], work.nodes.mask[node], space, f, scratch)
+            cells, counts, n_cells = scratch.lag_sums, scratch.lag_counts, int64(space.n_labels) + 1
+        # Rows that have the feature.
+        here, missing, n_missing, has_policy = whole, start + n_cells - 2, int64(0), False
+        if weighted is not None and kind != LAG:
+            has_policy = policy_of(sparse, weighted, kind, feature) != DIRECTION
+            if kind == SPARSE:
+                missing = start + max(int64(sparse.missing[f]), 0)
+            if has_policy and counts[missing] > 0:
+                n_missing = int64(counts[missing])
+                for w in range(total.size):
+                    scratch.present[w] = total[w] - cells[missing, w]
+                here = SearchNode(scratch.present, whole.n - n_missing, node_gain(scratch.present, units))
+                counts[missing] = 0
+        # The line, and how often it is scanned.
+        step, n_flags, has_absent = int64(FROM_TOP), int64(FROM_TOP), False
+        if ordered:
+            n = order_categories(cells, counts, (start, n_cells), min_count, here.total, units, lam, scratch)
+            if kind == SPARSE and not alone and _count(counts, start, n, scratch.line) < here.n:
+                n_flags = int64(2 * FROM_TOP)
+        elif kind == DENSE:
+            n = _lay_values(counts, start, n_cells - 2, scratch.line)
+            step = int64(MISSING_LEFT if counts[missing] > 0 else BOUNDARY_LEFT)
+            n_flags = int64(2 * BOUNDARY_LEFT if counts[missing + 1] > 0 else BOUNDARY_LEFT)
+        else:
+            least = limits.min_samples_leaf
+            n = _lay_slots(here, least, cells, counts, (start, n_cells, int64(sparse.absent_rank[f])), scratch)
+            has_absent = n_cells > 1
+        if kind == LAG:
+            _count_contexts(work.nodes.type_rows[node], n, alone, scratch)
+        for w in range(total.size):
+            scratch.base[w] = 0
+        best, cut, best_flags = max(finds.gain[number, node], gain_to_beat(limits, whole.gain)), int64(-1), int64(0)
+        flags = int64(0)
+        while flags < n_flags and n > 0:
+            from_top = flags == FROM_TOP
+            if flags > 0 and not from_top:
+                _start_side(flags, cells, missing, scratch.base)
+            line = Line(start, n, from_top, alone and ordered, has_absent, kind == LAG)
+            best, end = best_prefix(best, here, limits, units, cells, line, flags > 0 and not from_top, scratch)
+            if end >= 0:
+                cut, best_flags = end, flags
+            flags += step
+        if cut >= 0:
+            left = finds.left[number, node]
+            finds.gain[number, node], finds.kind[number, node], finds.feature[number, node] = best, kind, feature
+            for v in range(256 if kind == DENSE else n_cells):
+                left[v] = False
+            if ordered:
+                _write_categories(cut, n, best_flags == FROM_TOP, alone, scratch.line, left)
+            else:
+                n_values = n_cells - 2 if kind == DENSE else n_cells
+                _write_below(cut, scratch.line, n_values, sparse.absent_rank[f] if kind == SPARSE else 0, left)
+                if kind == DENSE:
+                    left[n_cells - 2] = (best_flags & MISSING_LEFT) != 0
+                    left[n_cells - 1] = (best_flags & BOUNDARY_LEFT) != 0
+            n_left = int64(0)
+            for v in range(n_cells):
+                n_left += counts[start + v] if left[v] else 0
+            finds.n_left[number, node], finds.n_right[number, node] = n_left, here.n - n_left
+            if kind == DENSE:
+                _complete(counts, start, n_cells, 2 * n_left > here.n, ordered, left)
+            elif has_policy:
+                left[missing - start] = 2 * n_left > here.n  # with the larger side
+        if n_missing > 0:
+            counts[missing] = n_missing
+
+
+@inner
+def _count(
+    counts: NDArray[np.int32],  # IN (n_cells,)
+    start: int,  # IN first cell of the feature
+    n: int,  # IN length of the line
+    line: NDArray[np.int64],  # IN (max_line,)
+) -> int:
+    """Count the positions of the values on a line."""
+    total = int64(0)
+    for r in range(n):
+        total += counts[start + line[r]]
+    return total
+
+
+@inner
+def _lay_values(
+    counts: NDArray[np.int32],  # IN (n_cells,)
+    start: int,  # IN first cell of the feature
+    n_values: int,  # IN
+    line: NDArray[np.int64],  # OUT (max_line,)
+) -> int:
+    """Put the values of a numeric feature that the node holds on the line; return their number."""
+    n = np.uint64(0)
+    for v in range(np.uint64(n_values)):
+        line[n] = v
+        n += np.uint64(counts[np.uint64(start) + v] > 0)
+    return int64(n)
+
+
+@inlined
+def _lay_slots(
+    node: SearchNode,
+    least: int,  # IN positions that each side needs
+    cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
+    counts: NDArray[np.int32],  # IN (n_cells,)
+    span: tuple[int, int, int],  # IN first cell of the feature, its slots, rank of "absent"
+    scratch: Scratch,  # OUT line and sums of absent
+) -> int:
+    """Put ordered slots on the line, and "absent" at its rank; return their number, 0 if no split is possible."""
+    line, (start, n_slots, absent_rank) = scratch.line, span
+    n_carried = int64(0)
+    for s in range(n_slots):
+        n_carried += counts[start + s]
+    # Found from the counts alone, the usual case: nobody carries the feature, or too few do, or too many.
+    if n_carried == 0 or (n_slots == 1 and min(n_carried, node.n - n_carried) < least):
+        return int64(0)
+    if n_slots == 1:  # absent is all the rest
+        line[0] = 0
+        return int64(1)
+    absent = scratch.absent
+    for w in range(absent.size):
+        absent[w] = node.total[w]
+    n = int64(0)
+    for s in range(n_slots + 1):
+        if s == absent_rank:
+            line[n] = ABSENT
+            n += 1
+        if s < n_slots and counts[start + s] > 0:
+            line[n] = s
+            n += 1
+            for w in range(absent.size):
+                absent[w] -= cells[start + s, w]
+    return n
+
+
+@inner
+def _start_side(
+    flags: int,  # IN MISSING_LEFT, BOUNDARY_LEFT
+    cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
+    missing: int,  # IN cell of missing values; that of the boundary follows
+    base: NDArray[np.int32],  # OUT (n_lanes,)
+) -> None:
+    """Put missing values and the boundary on the left side, as far as flags say."""
+    for w in range(base.size):
+        base[w] = 0
+        if flags & MISSING_LEFT:
+            base[w] += cells[missing, w]
+        if flags & BOUNDARY_LEFT:
+            base[w] += cells[missing + 1, w]
+
+
+@inlined
+def _sum_labels(
+    contexts: NDArray[np.int32],  # IN (n_extended, 2 * n_outputs)
+    mask: NDArray[np.bool_],  # IN (n_extended,) the node's contexts
+    space: Space,
+    lag: int,  # IN lag − 1
+    scratch: Scratch,  # OUT lag_sums, lag_counts, lag_contexts
+) -> None:
+    """Sum the node's contexts by their label at a lag."""
+    for v in range(scratch.lag_counts.size):
+        scratch.lag_counts[v] = 0
+        for w in range(scratch.lag_sums.shape[1]):
+            scratch.lag_sums[v, w] = 0
+        for j in range(scratch.lag_contexts.shape[1]):
+            scratch.lag_contexts[v, j] = 0
+    for e in range(mask.size):
+        if mask[e]:
+            v = space.lag_label[lag, e]
+            for w in range(contexts.shape[1]):
+                scratch.lag_sums[v, w] += contexts[e, w]
+            scratch.lag_counts[v] += 1
+            scratch.lag_contexts[v, space.type_of[e]] += 1
+
+
+@inlined
+def _count_contexts(
+    type_rows: NDArray[np.int64],  # IN (order + 1,) positions of each type
+    n: int,  # IN length of the line
+    alone: bool,  # IN
+    scratch: Scratch,  # IN line and lag_contexts, OUT n_left and n_right
+) -> None:
+    """Write the positions on both sides of every split of labels at a lag."""
+    line, present = scratch.line, scratch.lag_contexts
+    for r in range(n):
+        scratch.n_left[r] = 0
+        scratch.n_right[r] = 0
+    for j in range(type_rows.size):
+        total = int64(0)
+        for r in range(n):
+            total += present[line[r], j]
+        on_left = int64(0)
+        for r in range(n):
+            on_left = (0 if alone else on_left) + present[line[r], j]
+            scratch.n_left[r] += type_rows[j] if on_left > 0 else 0
+            scratch.n_right[r] += type_rows[j] if total > on_left else 0
+
+
+@inner
+def _write_categories(
+    cut: int,  # IN place on the line of the last value on the left side
+    n: int,  # IN length of the line
+    from_top: bool,  # IN
+    alone: bool,  # IN whether that value is alone there
+    line: NDArray[np.int64],  # IN (max_line,)
+    left: NDArray[np.bool_],  # OUT (max_values,) all False
+) -> None:
+    """Write the categories up to the cut."""
+    for r in range(cut if alone else 0, cut + 1):
+        left[line[n - 1 - r if from_top else r]] = True
+
+
+@inner
+def _write_below(
+    cut: int,  # IN place on the line of the last value on the low side
+    line: NDArray[np.int64],  # IN (max_line,)
+    n_values: int,  # IN
+    absent_rank: int,  # IN
+    left: NDArray[np.bool_],  # OUT (max_values,)
+) -> None:
+    """Write the values up to the cut, whether the node holds them or not.
+
+    If "absent", which always goes right, is among them, those above the cut are written.
+    """
+    low_has_absent = False
+    for r in range(cut + 1):
+        low_has_absent = low_has_absent or line[r] == ABSENT
+    last = absent_rank - 1 if line[cut] == ABSENT else line[cut]
+    for v in range(n_values):
+        left[v] = (v <= last) != low_has_absent
+
+
+@inner
+def _complete(
+    counts: NDArray[np.int32],  # IN (n_cells,)
+    start: int,  # IN first cell of the feature
+    n_cells: int,  # IN its number of cells
+    larger_left: bool,  # IN
+    categorical: bool,  # IN
+    left: NDArray[np.bool_],  # IN/OUT (max_values,)
+) -> None:
+    """Send what this node does not hold with the larger side: categories, an unknown one, missing, boundary."""
+    if larger_left:
+        left[n_cells] = left[n_cells] or categorical
+        for v in range(0 if categorical else n_cells - 2, n_cells):
+            left[v] = left[v] or counts[start + v] == 0
