@@ -81,7 +81,7 @@ from seqboost.trees.nodes import (
     Weighted,
     Workspace,
 )
-from seqboost.trees.partition import LEFT, RIGHT, divide_in_place, divide_to_end, mark_contexts, mark_rows
+from seqboost.trees.partition import LEFT, RIGHT, divide_dense, divide_in_place, divide_to_end, mark_contexts, mark_rows
 from seqboost.trees.scan import Scratch
 from seqboost.trees.split import policy_of, search_block
 from seqboost.trees.surrogates import find_surrogates, send_by_surrogates
@@ -198,14 +198,19 @@ def _sum_vectors(
         n_listed += int64(mask[space.base[order] + c])
     for p in range(first, last):
         i = uint64(rows[p])
-        j, place = row_type[i], uint64((p - first) * lanes)
+        j, place, at = row_type[i], uint64((p - first) * lanes), i * uint64(n_contexts * n_sums)
         if order == 0:
             for w in range(uint64(n_sums)):
                 own[place + w] = rounded.vectors[i, w]
+        elif j == order and n_sums == 2:  # one output
+            g, h = np.int32(0), np.int32(0)
+            for q in range(n_listed):
+                g += cells[at + uint64(listed[q])]
+                h += cells[at + uint64(listed[q] + 1)]
+            own[place], own[place + uint64(1)] = g, h
         else:
             for w in range(uint64(n_sums)):
                 own[place + w] = 0
-            at = i * uint64(n_contexts * n_sums)
             for q in range(n_listed if j == order else 0):
                 add_lanes(own, cells, place, at + uint64(listed[q]), uint64(n_sums))
             for c in range(0 if j == order else space.n_contexts_of[j]):
@@ -391,7 +396,8 @@ def _divide_block(
         is_few = ENTRIES_PER_CELL * n_entries < block[LAST_CELL] - block[FIRST_CELL]
         if is_measured or (wants_small and not is_few):
             subtract_block(
-                block, sums.cells[here], sums.counts[here], lanes, sums.cells[there], sums.counts[there]
+                block, sums.cells[here], sums.counts[here], lanes, pair[SAME_ROWS] != 0, sums.cells[there],
+                sums.counts[there],
             )  # fmt: skip
         else:
             take_part(columns, block, _part(work, small), lanes, sums.cells[there], sums.counts[there])
@@ -495,8 +501,13 @@ def _divide_rows(
         nodes.mask[left, e] = nodes.mask[node, e]
         nodes.mask[right, e] = nodes.mask[node, e]
     if weighted is None:
-        mark_rows(columns, split, goes_left, int64(-1), rows, first, last, mark)
-        n_left, n_left_fitted = divide_in_place(mark, rows, nodes.spare, first, fitted - first, last)
+        if split[0] == DENSE:
+            n_left, n_left_fitted = divide_dense(
+                columns.dense, split[1], goes_left, rows, nodes.spare, (first, fitted, last)
+            )  # fmt: skip
+        else:
+            mark_rows(columns, split, goes_left, int64(-1), rows, first, last, mark)
+            n_left, n_left_fitted = divide_in_place(mark, rows, nodes.spare, (first, fitted, last))
         state[left, START], state[left, SIZE], state[left, FITTED] = first, n_left, n_left_fitted
         state[right, START], state[right, SIZE] = first + n_left, last - first - n_left
         state[right, FITTED] = fitted - first - n_left_fitted

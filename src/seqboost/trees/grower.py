@@ -311,7 +311,7 @@ class Grower:
     def _leaf_rows(self, state: NDArray[np.int64]) -> LeafRows:
         """Return which positions and contexts each leaf holds."""
         nodes, n = self.work.nodes, len(state)
-        start, size = state[:, START], state[:, SIZE]
+        start, size = state[:, START].copy(), state[:, SIZE].copy()  # contiguous: calls of kernels are faster
         mask = nodes.mask[nodes.leaf_node[:n]]
         if self.weighted is None:
             rows = nodes.rows[: int((start + size).max())].copy()

@@ -333,6 +333,7 @@ def subtract_block(
     child: NDArray[np.int32],  # IN (n_cells, n_lanes)
     child_counts: NDArray[np.int32],  # IN (n_cells,)
     lanes: tuple[int, int],  # IN those of positions and of positions that the sibling does not hold
+    same_rows: bool,  # IN whether contexts were divided, so that the sibling may hold positions of the child
     cells: NDArray[np.int32],  # IN/OUT (n_cells, n_lanes) of the parent; becomes the sibling's
     counts: NDArray[np.int32],  # IN/OUT (n_cells,)
 ) -> None:
@@ -344,14 +345,15 @@ def subtract_block(
         for x in range(width * first, width * last):
             flat[x] -= taken[x]
         for cell in range(first, last):
-            left = taken[width * cell + lost]
-            flat[width * cell + n] += child_counts[cell] - left
-            counts[cell] -= left
-        return
-    for cell in range(first, last):
-        if child_counts[cell] > 0:
-            at = width * cell
-            subtract_lanes(flat, taken, at, at, width)
-            left = taken[at + lost]
-            flat[at + n] += child_counts[cell] - left
-            counts[cell] -= left
+            counts[cell] -= child_counts[cell]
+    else:
+        for cell in range(first, last):
+            if child_counts[cell] > 0:
+                subtract_lanes(flat, taken, width * cell, width * cell, width)
+                counts[cell] -= child_counts[cell]
+    if same_rows:
+        for cell in range(first, last):
+            if child_counts[cell] > 0:
+                kept = child_counts[cell] - taken[width * cell + lost]
+                flat[width * cell + n] += kept
+                counts[cell] += kept

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
 from seqboost.core.jit import inner, int64, uint64
-from seqboost.trees.columns import Columns
+from seqboost.trees.columns import Columns, DenseColumns
 from seqboost.trees.nodes import Weighted
 from seqboost.trees.tree import DENSE
 
-__all__ = ["BOTH", "LEFT", "RIGHT", "divide_in_place", "divide_to_end", "mark_contexts", "mark_rows", "value_of"]
+__all__ = ["BOTH", "LEFT", "RIGHT", "divide_dense", "divide_in_place", "divide_to_end", "mark_contexts", "mark_rows", "value_of"]
 
 RIGHT, LEFT, BOTH = 0, 1, 2  # where a position goes
 
@@ -100,31 +100,52 @@ def mark_contexts(
 
 
 @inner
+def divide_dense(
+    dense: DenseColumns,
+    feature: int,  # IN
+    left: NDArray[np.bool_],  # IN (max_values,)
+    rows: NDArray[np.int32],  # IN/OUT positions
+    spare: NDArray[np.int32],  # SCRATCH (n_rows,)
+    span: tuple[int, int, int],  # IN first, end of the fitted, end
+) -> tuple[int, int]:
+    """Move the positions that go left by their codes to the front, as :func:`divide_in_place` does."""
+    codes, address, displacement = dense.codes, dense.address, dense.displacement[feature]
+    first, fitted, last = uint64(span[0]), uint64(span[1]), uint64(span[2])
+    a, b, n_left_fitted = first, uint64(0), uint64(0)
+    for p in range(first, last):
+        row = rows[p]
+        step = uint64(left[uint64(codes[uint64(address[uint64(row)] + displacement)])])
+        # Both places are written and one counter moves: no branch to mispredict.
+        rows[a] = row
+        spare[b] = row
+        a += step
+        b += uint64(1) - step
+        n_left_fitted = a if p < fitted else n_left_fitted
+    for q in range(b):
+        rows[a + q] = spare[q]
+    return int64(a - first), int64(max(n_left_fitted, first) - first)
+
+
+@inner
 def divide_in_place(
     mark: NDArray[np.uint8],  # IN (last - first,) LEFT or RIGHT
     rows: NDArray[np.int32],  # IN/OUT positions
     spare: NDArray[np.int32],  # SCRATCH (n_rows,)
-    first: int,  # IN
-    n_fitted: int,  # IN fitted positions of the node
-    last: int,  # IN
+    span: tuple[int, int, int],  # IN first, end of the fitted, end
 ) -> tuple[int, int]:
     """Move the positions that go left to the front; return how many they are, and how many of them are fitted."""
-    one, begin = uint64(1), uint64(first)
-    a, b, n_left_fitted = begin, uint64(0), uint64(0)
-    for stop in (uint64(first + n_fitted), uint64(last)):
-        for p in range(begin, stop):
-            row, step = rows[p], uint64(mark[p - uint64(first)])
-            # Both places are written and one counter moves: no branch to mispredict.
-            rows[a] = row
-            spare[b] = row
-            a += step
-            b += one - step
-        if stop == uint64(first + n_fitted) and begin == uint64(first):
-            n_left_fitted = a - uint64(first)
-        begin = stop
+    first, fitted, last = uint64(span[0]), uint64(span[1]), uint64(span[2])
+    a, b, n_left_fitted = first, uint64(0), uint64(0)
+    for p in range(first, last):
+        row, step = rows[p], uint64(mark[p - first])
+        rows[a] = row
+        spare[b] = row
+        a += step
+        b += uint64(1) - step
+        n_left_fitted = a if p < fitted else n_left_fitted
     for q in range(b):
         rows[a + q] = spare[q]
-    return int64(a) - first, int64(n_left_fitted)
+    return int64(a - first), int64(max(n_left_fitted, first) - first)
 
 
 @inner
