@@ -1,33 +1,30 @@
-"""Random columns, derivatives and policies for tests of trees, and comparisons with the slow twin.
-
-Nothing here depends on the engine that grows the trees.
-"""
+"""Random columns, derivatives and policies for tests of trees, and comparisons with the slow twin."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 from seqboost.core.contexts import Space, context_space
 from seqboost.core.missing import INSTANCE_WEIGHTING, SURROGATE
-from seqboost.trees import DENSE, LAG, SPARSE, DenseColumns, Limits, Policies, SparseColumns
+from seqboost.trees import (
+    DENSE,
+    LAG,
+    SPARSE,
+    Columns,
+    DenseColumns,
+    Grower,
+    LeafRows,
+    Limits,
+    Policies,
+    Problem,
+    SparseColumns,
+    Tree,
+)
 from seqboost.trees.reference import Example, ReferenceTree, expand, features_of, grow_reference, window_values
-
-
-class Columns(NamedTuple):
-    dense: DenseColumns
-    sparse: SparseColumns
-
-
-class Problem(NamedTuple):
-    columns: Columns
-    space: Space
-    limits: Limits
-    policies: Policies | None = None
 
 
 NUMERIC, CATEGORICAL = 0, 1
@@ -84,11 +81,24 @@ class Case:
         fitted = set(self.rows[: self.n_fitted].tolist())
         return [e for e in self.examples if e.row in fitted]
 
-    def problem(self, limits: Limits = LIMITS, policies: Policies | None = None) -> Problem:
-        return Problem(self.columns, self.space, limits, policies)
+    def problem(self, limits: Limits = LIMITS) -> Problem:
+        return Problem(self.columns, self.space, limits)
 
     def reference(self, limits: Limits = LIMITS, policies: Policies | None = None, draw=None, seed=0) -> ReferenceTree:
-        return grow_reference(self.problem(limits, policies), self.fitted_examples, draw, seed)
+        return grow_reference(self.problem(limits), self.fitted_examples, policies, draw, seed)
+
+    def grower(self, limits: Limits = LIMITS, policies: Policies | None = None, **options) -> Grower:
+        """A grower of trees with as many outputs as the case has; all of them decide unless ``options`` say otherwise."""
+        return Grower(self.problem(limits), len(self.gradient), policies, **{"max_deciding": 10**6, **options})
+
+    def grow(
+        self, limits: Limits = LIMITS, policies: Policies | None = None, seed: int = 0, grower: Grower | None = None,
+        **options,
+    ) -> tuple[Tree, LeafRows]:  # fmt: skip
+        """Grow a tree with a grower of the case, or with ``grower``."""
+        grower = self.grower(limits, policies, **options) if grower is None else grower
+        value = leaf_value(grower.problem.limits.l2_regularization)
+        return grower.grow(self.gradient, self.hessian, self.rows, self.n_fitted, value, seed)
 
     def with_derivatives(self, gradient, hessian) -> Case:
         return replace(self, gradient=gradient.astype(np.float32), hessian=hessian.astype(np.float32))
@@ -151,7 +161,6 @@ def case_of_codes(codes, gradient, hessian=None, *, kind=NUMERIC, n_values=4):
         slots=(), sparse_window=(),
     )  # fmt: skip
     case.columns.dense.codes[:] = codes.reshape(-1)
-    case.columns.dense.feature[:] = np.arange(n)
     return case.with_derivatives(gradient, hessian)
 
 
@@ -166,23 +175,21 @@ def _dense(rng, columns, window, n_padded, padded_row, missing, rider):
             real[rider & (rng.random(len(real)) < 0.3)] = n_values
         codes[padded_row, j] = real
     pairs = [(o, j) for o in window for j in range(n)]
-    # The user's order of features is any; some are left out so that there are several runs.
+    # Some are left out, so that there are several runs.
     keep = [p for p in range(len(pairs)) if len(pairs) < 5 or p != len(pairs) // 2]
-    number = rng.permutation(len(keep))
     displacement = np.array([pairs[p][0] * n + pairs[p][1] for p in keep], dtype=np.int64)
     order = np.argsort(displacement)
     displacement = displacement[order]
     n_values = np.array([columns[pairs[keep[p]][1]][1] for p in order], dtype=np.int32)
-    breaks = np.flatnonzero(np.diff(displacement) != 1) + 1
+    kinds = np.array([columns[pairs[keep[p]][1]][0] for p in order], dtype=np.uint8)
     return DenseColumns(
         codes=codes.reshape(-1),
         address=(padded_row * n).astype(np.int64),
-        feature=number[order].astype(np.int32),
         displacement=displacement,
         n_values=n_values,
-        kind=np.array([columns[pairs[keep[p]][1]][0] for p in order], dtype=np.uint8),
-        cell_start=np.concatenate([[0], np.cumsum(n_values + 2)]).astype(np.int64),
-        run_start=np.concatenate([[0], breaks, [len(order)]] if len(order) else [[0]]).astype(np.int64),
+        kind=kinds,
+        # missing, boundary, and categories that the binner does not know
+        cell_start=np.concatenate([[0], np.cumsum(n_values + 2 + (kinds != 0))]).astype(np.int64),
     )
 
 
@@ -262,7 +269,7 @@ def policies_of(columns, policy, seed=0):
     def drawn(n):
         return (rng.integers(3, size=n) if policy < 0 else np.full(n, policy)).astype(np.uint8)
 
-    return Policies(drawn(len(columns.dense.feature)), drawn(len(columns.sparse.kind)))
+    return Policies(drawn(len(columns.dense.displacement)), drawn(len(columns.sparse.kind)))
 
 
 def bits(words):
@@ -379,16 +386,42 @@ def compare_weights(case, tree, reference, weights):
 
 
 def same_tree(first, second):
-    """Two trees, bit by bit."""
-    return all(
-        np.array_equal(getattr(first, name), getattr(second, name))
-        for name in ("kind", "feature", "word_start", "words", "left", "right", "value", "gain", "n_rows", "leaf_rows")
-    )
+    """Two trees, bit by bit; their routes too, if both have some."""
+
+    def equal(one, other, names):
+        return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+    names = ("kind", "feature", "word_start", "words", "left", "right", "value", "gain", "n_rows", "leaf_rows")
+    if first.routes is not None and second.routes is not None and not equal(first.routes, second.routes, ROUTES):
+        return False
+    return equal(first, second, names)
+
+
+ROUTES = ("share", "surrogate_start", "surrogate_kind", "surrogate_feature", "surrogate_word_start", "surrogate_words")
+
+
+def same_leaves(first, second):
+    """The positions, weights and contexts of two trees' leaves, bit by bit."""
+    names = ("rows", "start", "size", "mask") + (("weight",) if first.weight is not None else ())
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
+
+
+def leaf_weights(case, leaves):
+    """The weight of every (row, context) in each leaf, of shape (n_leaves, n_rows, n_contexts)."""
+    space = leaves.space
+    weights = np.zeros((len(leaves.start), *case.gradient.shape[1:]), dtype=np.float32)
+    for leaf, (start, size) in enumerate(zip(leaves.start, leaves.size, strict=True)):
+        for p in range(start, start + size):
+            row = leaves.rows[p]
+            j = space.row_type[row]
+            exists = leaves.mask[leaf, space.base[j] : space.base[j] + space.n_contexts_of[j]]
+            assert not weights[leaf, row].any()
+            weights[leaf, row, : len(exists)] = exists * (1 if leaves.weight is None else leaves.weight[p])
+    return weights
 
 
 def as_binned(case):
     """The columns as the `model` room reads them."""
-    by_number = np.argsort(case.columns.dense.feature)
     return SimpleNamespace(
         codes=case.columns.dense.codes,
         address=case.columns.dense.address,
@@ -397,8 +430,8 @@ def as_binned(case):
         slot_indptr=case.columns.sparse.indptr,
         slot_indices=case.columns.sparse.indices,
         layout=SimpleNamespace(
-            displacement=case.columns.dense.displacement[by_number],
-            n_values=case.columns.dense.n_values[by_number],
+            displacement=case.columns.dense.displacement,
+            n_values=case.columns.dense.n_values,
             slot_start=case.columns.sparse.slot_start,
             sparse_kind=case.columns.sparse.kind,
             sparse_missing=case.columns.sparse.missing,

@@ -44,10 +44,10 @@ def test_space_lists_the_contexts_of_the_expanded_examples(order):
 def test_cases_hold_missing_boundary_and_several_runs():
     case = random_case(1)
     dense = case.columns.dense
-    codes = [{e.dense[f] for e in case.examples} for f in range(len(dense.feature))]
+    codes = [{e.dense[f] for e in case.examples} for f in range(len(dense.displacement))]
     assert any(dense.n_values[f] in seen for f, seen in enumerate(codes))
     assert any(dense.n_values[f] + 1 in seen for f, seen in enumerate(codes))
-    assert len(dense.run_start) > 2
+    assert (np.diff(dense.displacement) > 1).any()
     assert {-1, 0} < {slot for e in case.examples for slot in e.sparse}
 
 
@@ -353,11 +353,10 @@ def test_nodes_draw_from_the_features_of_the_tree():
     limits = LIMITS._replace(n_drawn_features=2, n_tree_features=3, max_leaf_nodes=16)
     for seed in range(5):
         case = random_case(seed)
-        n_dense, n_sparse = len(case.columns.dense.feature), case.columns.sparse.enabled.size
+        n_dense, n_sparse = len(case.columns.dense.displacement), case.columns.sparse.enabled.size
         pool = draw_features(seed, range(n_dense + n_sparse), 3)
         draw = draw_for_tree(case.problem(limits), seed)
         assert draw(5) == set(draw_features(5, pool, 2)) < set(pool)
         tree = case.reference(limits, draw=draw, seed=seed)
-        place_of = {int(number): place for place, number in enumerate(case.columns.dense.feature)}
         for kind, number in zip(tree.kind, tree.feature, strict=True):
-            assert kind == LAG or (place_of[number] if kind == DENSE else n_dense + number) in pool
+            assert kind == LAG or (number if kind == DENSE else n_dense + number) in pool

@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
+from seqboost.trees.columns import Columns, Limits, Policies, Problem
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["Example", "Feature", "Part", "ReferenceTree", "draw_features", "draw_for_tree", "expand", "features_of"]
 __all__ += ["grow_reference", "leading_order", "mix", "window_values"]
 
-Columns: TypeAlias = Any  # has dense: DenseColumns and sparse: SparseColumns
-Problem: TypeAlias = Any  # has columns, limits and policies (None: DIRECTION for every feature)
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -50,13 +49,13 @@ class Feature(NamedTuple):
     policy: int
 
 
-def features_of(columns: Columns, policies: Any, n_lags: int) -> Iterator[Feature]:
+def features_of(columns: Columns, policies: Policies | None, n_lags: int) -> Iterator[Feature]:
     """Give the features in the order in which splits of equal gain are preferred."""
     dense, sparse, n_sparse = columns.dense, columns.sparse, len(columns.sparse.kind)
-    for f in range(len(dense.feature)):
-        number, n_values = int(dense.feature[f]), int(dense.n_values[f])
+    for f in range(len(dense.displacement)):
+        n_values = int(dense.n_values[f])
         policy = DIRECTION if policies is None else int(policies.dense[f])
-        yield Feature(DENSE, f, number, dense.kind[f] == 0, n_values, 0, n_values, policy)
+        yield Feature(DENSE, f, f, dense.kind[f] == 0, n_values, 0, n_values, policy)
     for f in np.flatnonzero(sparse.enabled.reshape(-1)).tolist():
         s = f % n_sparse
         n_slots, missing = int(np.diff(sparse.slot_start)[s]), int(sparse.missing[s])
@@ -262,15 +261,15 @@ def draw_features(key: int, pool: Sequence[int], n_drawn: int) -> list[int]:
 
 def draw_for_tree(problem: Problem, seed: int) -> Callable[[int], set[int]]:
     """Draw the features of a tree; return the function that draws from them those of a node, by its key."""
-    limits, sparse = problem.limits, problem.columns.sparse
-    n_windowed = len(problem.columns.dense.feature) + len(sparse.kind) * len(sparse.offset)
-    pool = draw_features(seed, range(n_windowed), limits.n_tree_features)
+    limits = problem.limits
+    pool = draw_features(seed, range(problem.columns.n_features), limits.n_tree_features)
     return lambda key: set(draw_features(key, pool, limits.n_drawn_features))
 
 
 def grow_reference(
     problem: Problem,
     examples: list[Example],
+    policies: Policies | None = None,
     draw: Callable[[int], set[int]] | None = None,
     seed: int = 0,
     unit: int = UNIT,
@@ -283,6 +282,8 @@ def grow_reference(
         What the values of the examples mean, and what the tree may do.
     examples : list of Example
         Those the tree is fitted to.
+    policies : Policies, optional
+        What is done about missing values; DIRECTION for every feature by default.
     draw : callable, optional
         From the key of a node to the window features that it may use (dense ones in their order, then sparse ones by
         offset and feature), see :func:`draw_for_tree`. Called once for each node that is searched, the left of two
@@ -293,8 +294,8 @@ def grow_reference(
         Units of the weight 1.
     """
     limits, (n_lags, n_outputs) = problem.limits, next(((len(e.lags), len(e.gradient)) for e in examples), (0, 1))
-    features = [*features_of(problem.columns, problem.policies, n_lags)]
-    first = {DENSE: 0, SPARSE: len(problem.columns.dense.feature)}
+    features = [*features_of(problem.columns, policies, n_lags)]
+    first = {DENSE: 0, SPARSE: len(problem.columns.dense.displacement)}
     root = Node(examples, {e.row: Weight(1.0, unit) for e in examples}, 0, mix(seed))
     tree = ReferenceTree(limits.l2_regularization, n_outputs, leaves=[root])
     nodes, newest = tree.leaves, [root]
@@ -322,7 +323,7 @@ def _side_gain(part: Part, lam: float) -> float:
     return float((part.gradient[curved] ** 2 / (part.hessian[curved] + lam)).sum())
 
 
-def _best_split(node: Node, features: list[Feature], limits: Any, unit: int) -> Split | None:
+def _best_split(node: Node, features: list[Feature], limits: Limits, unit: int) -> Split | None:
     """Try every split of the features; return the first with the largest gain."""
     best, lam = None, limits.l2_regularization
     best_gain = max(limits.min_gain, SMALLEST_GAIN, NOISE * _side_gain(node.sums(node.examples), lam))
@@ -342,7 +343,7 @@ def _best_split(node: Node, features: list[Feature], limits: Any, unit: int) -> 
 
 
 def _left_sets(
-    parts: dict[int, Part], whole: Part, feature: Feature, limits: Any, unit: int
+    parts: dict[int, Part], whole: Part, feature: Feature, limits: Limits, unit: int
 ) -> Iterator[frozenset[int]]:
     """Give the left sets that a feature offers, in the order in which those of equal gain are preferred."""
     held, n_values = [v for v in parts if parts[v].units > 0], feature.n_values

@@ -1,7 +1,4 @@
-"""Grown trees against the exact greedy tree on the expanded data set.
-
-Only `grow` knows which engine grows the trees.
-"""
+"""Grown trees against the exact greedy tree on the expanded data set; threads, histogram slots, and many machines."""
 
 from __future__ import annotations
 
@@ -13,12 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
-from seqboost.trees import DENSE, LAG, SPARSE, TreeGrower, WeightedPartition
-from seqboost.trees.reference import UNIT
-from seqboost.trees.shared_cells import draw_labels
-from seqboost.trees.shared_growing import SharedGrower
-from seqboost.trees.shared_missing import WeightedSharedGrower
-from seqboost.trees.weighted_growing import WeightedGrower, weight_bits
+from seqboost.trees import DENSE, LAG, SPARSE
+from seqboost.trees.grower import weight_bits
+from seqboost.trees.quantise import draw_labels
+from seqboost.trees.reference import UNIT, draw_for_tree
 from tests.support.trees import (
     ANY_LIMITS,
     ANY_SHAPE,
@@ -34,7 +29,7 @@ from tests.support.trees import (
     compare,
     compare_weights,
     differs_by_a_tie,
-    leaf_value,
+    leaf_weights,
     left_values,
     policies_of,
     random_case,
@@ -44,43 +39,10 @@ from tests.support.trees import (
 )
 
 
-def grow(problem, gradient, hessian, rows, n_fitted, seed=0, *, max_deciding=10**6, shared=False):
-    """Grow a tree; return it and the weight of every (row, context) in each leaf, (n_leaves, n_rows, n_contexts).
-
-    One output makes a tree for one label, unless ``shared`` says otherwise.
-    """
-    (dense, sparse), space, limits, policies = problem
-    value, max_deciding = leaf_value(limits.l2_regularization), min(max_deciding, len(gradient))
-    if len(gradient) == 1 and not shared:
-        if policies is None:
-            grower = TreeGrower(dense, sparse, space, limits)
-        else:
-            grower = WeightedGrower(dense, sparse, space, limits, policies)
-        tree, partition = grower.grow(gradient[0], hessian[0], rows, n_fitted, value, seed)
-    else:
-        if policies is None:
-            grower = SharedGrower(dense, sparse, space, limits, 1, max_deciding)
-        else:
-            grower = WeightedSharedGrower(dense, sparse, space, limits, policies, 1, max_deciding)
-        tree, partition = grower.grow(gradient, hessian, rows, n_fitted, value, seed)
-    weights = np.zeros((tree.n_leaves, *gradient.shape[1:]), dtype=np.float32)
-    if hasattr(partition, "leaf_of"):
-        for row, context in np.argwhere(partition.leaf_of < tree.n_leaves):
-            weights[partition.leaf_of[row, context], row, context] = 1
-        return tree, weights
-    for leaf, (start, size) in enumerate(zip(partition.start, partition.size, strict=True)):
-        for p in range(start, start + size):
-            row = partition.rows[p]
-            j = space.row_type[row]
-            exists = partition.mask[leaf, space.base[j] : space.base[j] + space.n_contexts_of[j]] != 0
-            weight = partition.weight[p] if isinstance(partition, WeightedPartition) else 1
-            assert not weights[leaf, row].any()
-            weights[leaf, row, : len(exists)] = exists * weight
-    return tree, weights
-
-
 def grow_case(case, limits=LIMITS, policies=None, seed=0, **options):
-    return grow(case.problem(limits, policies), case.gradient, case.hessian, case.rows, case.n_fitted, seed, **options)
+    """Grow a tree; return it and the weight of every (row, context) in each leaf."""
+    tree, leaves = case.grow(limits, policies, seed, **options)
+    return tree, leaf_weights(case, leaves)
 
 
 def assert_same(case, limits=LIMITS, policies=None, draw=None, seed=0, ties=False, **options):
@@ -115,14 +77,6 @@ def test_same_tree_as_on_expanded_data(n_labels, order, policy):
                 assert n_several > 0
             elif policy == "surrogate":
                 assert tree.routes.surrogate_start[-1] > 0
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("n_outputs", [1, 2])
-def test_shared_trees_of_any_number_of_outputs(n_outputs, seed):
-    case = with_outputs(random_case(seed, n_labels=3, missing=0.3, n_riders=4), seed, n_outputs)
-    for policy in POLICIES.values():
-        assert_same(case, LIMITS, policies_of(case.columns, policy, seed), shared=True)
 
 
 def test_same_tree_where_single_precision_does_not_hold_the_sums():
@@ -311,10 +265,10 @@ def test_categories_unknown_to_the_binner_may_be_fitted(order):
     for row in case.rows[::3]:
         dense.codes[dense.address[row]] = dense.n_values[0] + 2
     for n_outputs in (1, 3):
-        tree, weights = grow_case(with_outputs(case, 0, n_outputs), shared=True)
+        tree, weights = grow_case(with_outputs(case, 0, n_outputs))
         assert tree.n_leaves > 1
         assert tree.leaf_rows.tolist() == (weights.sum(axis=2) > 0).sum(axis=1).tolist()
-        assert_same(with_outputs(case, 0, n_outputs), shared=True)
+        assert_same(with_outputs(case, 0, n_outputs))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -401,37 +355,20 @@ def test_with_gradients_of_one_label_it_is_the_tree_of_that_label(label, change,
         assert not np.delete(tree.value, label, axis=1).any()
 
 
-def drawn_in_turn(case, n_drawn, seed):
-    """Features of the nodes as today's growers draw them: one stream of random numbers for all nodes of a tree."""
-    n = len(case.columns.dense.feature) + case.columns.sparse.enabled.size
-    state = [seed]
-
-    def next_random():
-        state[0] = z = (state[0] + 0x9E3779B97F4A7C15) % 2**64
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
-        return z ^ (z >> 31)
-
-    def draw(key):
-        places = list(range(n))
-        for r in range(n_drawn):
-            q = r + next_random() % (n - r)
-            places[r], places[q] = places[q], places[r]
-        return set(places[:n_drawn])
-
-    return draw
-
-
-@pytest.mark.parametrize("n_drawn", [0, 1, 2, 5])
-def test_features_drawn_at_each_node(n_drawn):
-    limits = LIMITS._replace(n_drawn_features=n_drawn)
+@pytest.mark.parametrize("policy", ["direction", "mixed"])
+@pytest.mark.parametrize(("n_drawn", "n_pool"), [(0, 99), (1, 99), (2, 99), (5, 99), (99, 3), (2, 3), (3, 3), (1, 0)])
+def test_features_drawn_for_the_tree_and_at_each_node(n_drawn, n_pool, policy):
+    limits = LIMITS._replace(n_drawn_features=n_drawn, n_tree_features=n_pool)
     roots = [set(), set()]
     for seed in range(5):
         for which, case in enumerate(one_and_all(random_case(seed), seed)):
-            tree, _ = assert_same(case, limits, draw=drawn_in_turn(case, n_drawn, seed), seed=seed)
+            policies = policies_of(case.columns, POLICIES[policy], seed)
+            tree, _ = assert_same(case, limits, policies, draw=draw_for_tree(case.problem(limits), seed), seed=seed)
             roots[which].add((int(tree.kind[0]), int(tree.feature[0])))
-            assert n_drawn > 0 or set(tree.kind.tolist()) <= {LAG}
-    assert min(map(len, roots)) > 1 or n_drawn == 0
+            windowed = {(int(k), int(f)) for k, f in zip(tree.kind, tree.feature, strict=True) if k != LAG}
+            assert len(windowed) <= n_pool
+            assert n_drawn > 0 or not windowed
+    assert min(map(len, roots)) > 1 or 0 in (n_drawn, n_pool)
 
 
 @pytest.mark.parametrize("order", [0, 1])
