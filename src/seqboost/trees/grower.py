@@ -245,12 +245,12 @@ class Grower:
     def _search(self, problem: Problem, work: Workspace, is_measured: bool, scratch: Scratch) -> None:
         """Search the blocks of features on threads."""
 
-        def task(*task: int) -> None:
-            own = self.scratch.get() if task[0] > 0 else scratch
+        def task(number: int, first: int, last: int) -> None:
+            own = self.scratch.get() if number > 0 else scratch
             try:
-                search_blocks(problem, self.weighted, work, task, is_measured, own)
+                search_blocks(problem, self.weighted, work, (number, first, last), is_measured, own)
             finally:
-                if task[0] > 0:
+                if number > 0:
                     self.scratch.put(own)
 
         run_tasks(task, self.tasks, self.n_threads)

@@ -110,7 +110,7 @@ class LeafRows:
     def prepare(self) -> None:
         """Find the rows' patterns, before threads need them."""
         if self.weight is None:
-            self.patterns  # noqa: B018: found once
+            assert self.patterns is not None  # found once
 
     @cached_property
     def patterns(self) -> Patterns:

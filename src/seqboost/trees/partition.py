@@ -14,6 +14,8 @@ parent, and the other goes to the end of the segments.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,7 @@ from seqboost.trees.columns import Columns, DenseColumns
 from seqboost.trees.nodes import Weighted
 from seqboost.trees.tree import DENSE
 
-__all__ = ["BOTH", "LEFT", "RIGHT", "divide_dense", "divide_in_place", "divide_to_end", "mark_contexts", "mark_rows", "value_of"]
+__all__ = ["BOTH", "LEFT", "RIGHT", "divide_in_place", "divide_to_end", "mark_contexts", "mark_rows", "value_of"]
 
 RIGHT, LEFT, BOTH = 0, 1, 2  # where a position goes
 
@@ -100,35 +102,10 @@ def mark_contexts(
 
 
 @inner
-def divide_dense(
-    dense: DenseColumns,
-    feature: int,  # IN
-    left: NDArray[np.bool_],  # IN (max_values,)
-    rows: NDArray[np.int32],  # IN/OUT positions
-    spare: NDArray[np.int32],  # SCRATCH (n_rows,)
-    span: tuple[int, int, int],  # IN first, end of the fitted, end
-) -> tuple[int, int]:
-    """Move the positions that go left by their codes to the front, as :func:`divide_in_place` does."""
-    codes, address, displacement = dense.codes, dense.address, dense.displacement[feature]
-    first, fitted, last = uint64(span[0]), uint64(span[1]), uint64(span[2])
-    a, b, n_left_fitted = first, uint64(0), uint64(0)
-    for p in range(first, last):
-        row = rows[p]
-        step = uint64(left[uint64(codes[uint64(address[uint64(row)] + displacement)])])
-        # Both places are written and one counter moves: no branch to mispredict.
-        rows[a] = row
-        spare[b] = row
-        a += step
-        b += uint64(1) - step
-        n_left_fitted = a if p < fitted else n_left_fitted
-    for q in range(b):
-        rows[a + q] = spare[q]
-    return int64(a - first), int64(max(n_left_fitted, first) - first)
-
-
-@inner
 def divide_in_place(
-    mark: NDArray[np.uint8],  # IN (last - first,) LEFT or RIGHT
+    dense: DenseColumns | None,
+    feature: int,  # IN a dense one
+    left: NDArray[Any],  # IN (max_values,) whether a code goes left; without ``dense``: marks, LEFT or RIGHT
     rows: NDArray[np.int32],  # IN/OUT positions
     spare: NDArray[np.int32],  # SCRATCH (n_rows,)
     span: tuple[int, int, int],  # IN first, end of the fitted, end
@@ -137,7 +114,12 @@ def divide_in_place(
     first, fitted, last = uint64(span[0]), uint64(span[1]), uint64(span[2])
     a, b, n_left_fitted = first, uint64(0), uint64(0)
     for p in range(first, last):
-        row, step = rows[p], uint64(mark[p - first])
+        row = rows[p]
+        if dense is None:
+            step = uint64(left[p - first])
+        else:
+            step = uint64(left[dense.codes[uint64(dense.address[uint64(row)] + dense.displacement[feature])]])
+        # Both places are written and one counter moves: no branch to mispredict.
         rows[a] = row
         spare[b] = row
         a += step
@@ -181,7 +163,7 @@ def divide_to_end(
             weighted.weight[a], weighted.units[a] = (rest, n_rest) if leaving == LEFT else (part, n_part)
             weighted.weight[b], weighted.units[b] = (part, n_part) if leaving == LEFT else (rest, n_rest)
         a += uint64(here != leaving)
-        b += uint64(here == leaving or here == BOTH)  # noqa: PLR1714: a comparison with a tuple costs more
+        b += uint64(here in (leaving, BOTH))
     if fitted == last:
         n_stays, n_leaves = int64(a) - first, int64(b) - end
     return int64(a) - first, n_stays, int64(b) - end, n_leaves

@@ -9,8 +9,9 @@ of the node does not hold (:mod:`seqboost.trees.grow`). Derivatives are written 
 
     q(x) = x·2^a, rounded
 
-with the largest a for which Σ_t Σ_c |x|·2^a < 2^30, so that every sum over any rows and contexts fits an int32. Sums are
-exact: they depend neither on the order of rows nor on threads, and *parent − child = sibling* holds to the bit.
+with the largest a for which Σ_t Σ_c |x|·2^a < 2^30, so that every sum over any rows and contexts fits an int32. Sums
+are exact: they depend neither on the order of rows nor on threads, and *parent − child = sibling* holds to the bit.
+
 Each output has scales of its own: those of a rare label are fine. With more than ``MAX_DECIDING`` labels only some of
 them decide on the splits of a tree, drawn anew for each in proportion to Σ_t Σ_c |Δ| (a sketch of the outputs, after
 Iosipoi and Vakhrushev 2022, "SketchBoost: fast gradient boosted decision tree for multioutput problems").
