@@ -585,7 +585,8 @@ def _expand(
     state, progress, task = nodes.state, nodes.progress, nodes.task[node]
     is_lag = work.finds.kind[task, node] == LAG
     wanted = wanted and state[node, DEPTH] + 1 < limits.max_depth
-    if wanted and state[node, SLOT] < 0:  # it gave its histogram up
+    anew = wanted and state[node, SLOT] < 0  # it gave its histogram up
+    if anew:
         _take_slot(nodes, node, int64(-1))
         if state[node, WHOLE] == 0:
             _sum_vectors(problem.space, weighted, work, node, int64(-1))
@@ -598,9 +599,6 @@ def _expand(
                     slot = state[node, SLOT]
                     n_lane = int64(2 * work.units.weight.size)
                     count_block(work.blocks[b], work.sums.cells[slot], n_lane, work.sums.counts[slot])
-        if ahead:
-            nodes.reduced[progress[N_REDUCED]] = -1 - node  # its total is known
-            progress[N_REDUCED] += 1
     left, right = progress[N_NODES], progress[N_NODES] + 1
     progress[N_NODES] += 2
     state[node, LEFT_CHILD], state[node, RIGHT_CHILD] = left, right
@@ -626,6 +624,9 @@ def _expand(
         state[large, SLOT] = state[node, SLOT]
         state[node, SLOT] = -1
         _take_slot(nodes, small, large)
+        if anew and ahead:
+            nodes.reduced[progress[N_REDUCED]] = -1 - large  # whose histogram is still that of the node
+            progress[N_REDUCED] += 1
     else:
         _free_slot(nodes, node)
     pair = nodes.pending[progress[N_PENDING]]
