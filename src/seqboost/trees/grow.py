@@ -737,6 +737,23 @@ def _has_room(
 
 
 @inner
+def _has_room_ahead(
+    work: Workspace,
+) -> bool:
+    """Return whether the segments have room for the children of all leaves.
+
+    Which leaves are split ahead must not depend on how many rows of them a machine holds.
+    """
+    nodes = work.nodes
+    n_rows = nodes.progress[USED]
+    for leaf in range(nodes.progress[N_LEAVES]):
+        node = nodes.leaf_node[leaf]
+        if nodes.gain[node] > 0.0 and work.finds.kind[nodes.task[node], node] == LAG:
+            n_rows += nodes.state[node, SIZE] if nodes.state[node, LEFT_CHILD] == 0 else 0
+    return bool(n_rows <= nodes.rows.size)
+
+
+@inner
 def _choose(
     problem: Problem,
     weighted: Weighted | None,
@@ -751,7 +768,7 @@ def _choose(
             return int64(DONE)
         node = nodes.leaf_node[leaf]
         if nodes.state[node, LEFT_CHILD] == 0:
-            if not _has_room(weighted, work, node):
+            if not _has_room(weighted, work, node) or (ahead and not _has_room_ahead(work)):
                 return int64(MORE_ROOM)
             if not ahead:
                 _expand(problem, weighted, work, node, n_leaves + 1 < limits.max_leaf_nodes, False)
@@ -770,7 +787,7 @@ def _expand_ahead(
     work: Workspace,
     n_more: int,  # IN splits that the tree may still have
 ) -> None:
-    """Make the children of all leaves that may come to be split, as long as there is room."""
+    """Make the children of all leaves that may come to be split, as long as there are slots."""
     nodes = work.nodes
     for leaf in range(nodes.progress[N_LEAVES]):
         node = nodes.leaf_node[leaf]
@@ -781,7 +798,7 @@ def _expand_ahead(
             gain = nodes.gain[nodes.leaf_node[other]]
             n_before += gain > nodes.gain[node] or (gain == nodes.gain[node] and other < leaf)
         has_slots = nodes.progress[N_FREE] >= (1 if nodes.state[node, SLOT] >= 0 else 2)
-        if n_before < n_more and has_slots and _has_room(weighted, work, node):
+        if n_before < n_more and has_slots:
             _expand(problem, weighted, work, node, True, True)
 
 
