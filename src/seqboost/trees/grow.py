@@ -595,7 +595,8 @@ def _expand(
     state, progress, task = nodes.state, nodes.progress, nodes.task[node]
     is_lag = work.finds.kind[task, node] == LAG
     wanted = wanted and state[node, DEPTH] + 1 < limits.max_depth
-    if wanted and state[node, SLOT] < 0:  # it gave its histogram up
+    anew = wanted and state[node, SLOT] < 0  # it gave its histogram up
+    if anew:
         _take_slot(nodes, node, int64(-1))
         if state[node, WHOLE] == 0:
             _sum_vectors(problem.space, weighted, work, node, int64(-1))
@@ -608,9 +609,6 @@ def _expand(
                     slot = state[node, SLOT]
                     n_lane = int64(2 * work.units.weight.size)
                     count_block(work.blocks[b], work.sums.cells[slot], n_lane, work.sums.counts[slot])
-        if ahead:
-            nodes.reduced[progress[N_REDUCED]] = -1 - node  # its total is known
-            progress[N_REDUCED] += 1
     left, right = progress[N_NODES], progress[N_NODES] + 1
     progress[N_NODES] += 2
     state[node, LEFT_CHILD], state[node, RIGHT_CHILD] = left, right
@@ -636,6 +634,9 @@ def _expand(
         state[large, SLOT] = state[node, SLOT]
         state[node, SLOT] = -1
         _take_slot(nodes, small, large)
+        if anew and ahead:
+            nodes.reduced[progress[N_REDUCED]] = -1 - large  # whose histogram is still that of the node
+            progress[N_REDUCED] += 1
     else:
         _free_slot(nodes, node)
     pair = nodes.pending[progress[N_PENDING]]
@@ -746,6 +747,23 @@ def _has_room(
 
 
 @inner
+def _has_room_ahead(
+    work: Workspace,
+) -> bool:
+    """Return whether the segments have room for the children of all leaves.
+
+    Which leaves are split ahead must not depend on how many rows of them a machine holds.
+    """
+    nodes = work.nodes
+    n_rows = nodes.progress[USED]
+    for leaf in range(nodes.progress[N_LEAVES]):
+        node = nodes.leaf_node[leaf]
+        if nodes.gain[node] > 0.0 and work.finds.kind[nodes.task[node], node] == LAG:
+            n_rows += nodes.state[node, SIZE] if nodes.state[node, LEFT_CHILD] == 0 else 0
+    return bool(n_rows <= nodes.rows.size)
+
+
+@inner
 def _choose(
     problem: Problem,
     weighted: Weighted | None,
@@ -760,7 +778,7 @@ def _choose(
             return int64(DONE)
         node = nodes.leaf_node[leaf]
         if nodes.state[node, LEFT_CHILD] == 0:
-            if not _has_room(weighted, work, node):
+            if not _has_room(weighted, work, node) or (ahead and not _has_room_ahead(work)):
                 return int64(MORE_ROOM)
             if not ahead:
                 _expand(problem, weighted, work, node, n_leaves + 1 < limits.max_leaf_nodes, False)
@@ -779,7 +797,7 @@ def _expand_ahead(
     work: Workspace,
     n_more: int,  # IN splits that the tree may still have
 ) -> None:
-    """Make the children of all leaves that may come to be split, as long as there is room."""
+    """Make the children of all leaves that may come to be split, as long as there are slots."""
     nodes = work.nodes
     for leaf in range(nodes.progress[N_LEAVES]):
         node = nodes.leaf_node[leaf]
@@ -790,7 +808,7 @@ def _expand_ahead(
             gain = nodes.gain[nodes.leaf_node[other]]
             n_before += gain > nodes.gain[node] or (gain == nodes.gain[node] and other < leaf)
         has_slots = nodes.progress[N_FREE] >= (1 if nodes.state[node, SLOT] >= 0 else 2)
-        if n_before < n_more and has_slots and _has_room(weighted, work, node):
+        if n_before < n_more and has_slots:
             _expand(problem, weighted, work, node, True, True)
 
 
