@@ -101,7 +101,7 @@ class RoundClock:
 
 @contextmanager
 def round_clock() -> Iterator[RoundClock]:
-    """Return a clock of the rounds of a fit on one thread; also for versions with a fitter of shared trees of its own."""
+    """Return a clock of the rounds of a fit on one thread; it also works where shared trees have their own fitter."""
     from seqboost import boosting
     from seqboost.boosting.ensemble import Round
 
