@@ -144,7 +144,7 @@ class FitMemory:
         kept = histogram_slots(self.n_cells, vector + 4, self.max_leaf_nodes)
         histograms = kept * (self.n_cells * (vector + 4) + (extended * sums if slots > 1 else 0))
         # Vectors and cells; segments, in which a row stands once for each division of its contexts, and spare ones.
-        by_contexts = min(slots, 4)
+        by_contexts = float(min(slots, 4))
         in_segments, in_leaves = by_contexts * ROW_BYTES, by_contexts * ROW_BYTES
         if self.dividing_rate is not None:
             n_copies, n_leaves = row_copies(self.dividing_rate, self.max_leaf_nodes)
