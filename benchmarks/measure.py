@@ -7,14 +7,25 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["exponent", "in_subprocess", "median_seconds", "peak_bytes", "round_seconds", "sticky_sequences"]
+__all__ = [
+    "RoundClock",
+    "exponent",
+    "in_subprocess",
+    "median_seconds",
+    "peak_bytes",
+    "round_clock",
+    "round_seconds",
+    "sticky_sequences",
+]
 
 
 def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
@@ -44,6 +55,67 @@ def round_seconds(
 
 def _fit(make: Callable[[int], Any], max_iter: int, X: Any, y: Any) -> None:
     make(max_iter).fit(X, y)
+
+
+@dataclass
+class RoundClock:
+    """Processor seconds of the rounds of a fit, and of what they spend on trees.
+
+    Attributes
+    ----------
+    rounds : list of float
+        Whole rounds but the first: derivatives, trees, scores.
+    growth : list of float
+        The part of every round that grows trees and adds them to the scores.
+    """
+
+    rounds: list[float] = field(default_factory=list)
+    growth: list[float] = field(default_factory=list)
+    _growing: float = 0.0
+    _began: float | None = None
+
+    def end_round(self, _: Any) -> None:
+        """Note the end of a round: a callback, the first in the list."""
+        now = time.process_time()
+        if self._began is not None:
+            self.rounds.append(now - self._began)
+        self.growth.append(self._growing)
+        self._growing = 0.0
+
+    def begin_round(self, _: Any) -> None:
+        """Note the beginning of the next round: a callback, the last in the list."""
+        self._began = time.process_time()
+
+    def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose time counts as growth."""
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            start = time.process_time()
+            result = function(*arguments)
+            self._growing += time.process_time() - start
+            return result
+
+        return call
+
+
+@contextmanager
+def round_clock() -> Iterator[RoundClock]:
+    """Return a clock of the rounds of a fit on one thread; it also works where shared trees have their own fitter."""
+    from seqboost import boosting
+    from seqboost.boosting.ensemble import Round
+
+    owners = [(boosting.TreeFitter, "fit"), (Round, "write")]
+    if hasattr(boosting, "SharedTreeFitter"):
+        owners.append((boosting.SharedTreeFitter, "fit"))
+    clock, originals = RoundClock(), [getattr(owner, name) for owner, name in owners]
+    for (owner, name), original in zip(owners, originals, strict=True):
+        setattr(owner, name, clock.timed(original))
+    try:
+        yield clock
+    finally:
+        for (owner, name), original in zip(owners, originals, strict=True):
+            setattr(owner, name, original)
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:

@@ -1,10 +1,12 @@
-"""Time of a whole boosting round on the protein data, against a naive TreeCRF built on LightGBM.
+"""Time of a whole boosting round, with shared trees and with a tree per label, beside a naive TreeCRF on LightGBM.
 
-python benchmarks/round_time.py
+python benchmarks/round_time.py [--only protein] [--quick]
 
-A round is forward–backward, gradient, one tree of 31 leaves for each label, and the update of the scores; joint
-potentials, window ±5, two threads. The naive TreeCRF keeps one LightGBM booster for each label on the expanded
-(position × previous label) rows; its forward–backward is a compiled loop, timed apart. Also: do rounds get slower?
+A round is forward–backward, derivatives, trees of 31 leaves and the update of the scores. Sets: protein (3 labels) and
+stress (5 labels); joint potentials, window ±6, all other settings the defaults, of which shared trees are one. One
+thread, time of the processor; the three take turns, median over rounds of all turns. "late ÷ early" compares rounds
+191–200 with rounds 3–12. The naive TreeCRF has a LightGBM booster for each label on expanded rows, one for each
+position and label before; its forward–backward is a compiled loop.
 """
 
 from __future__ import annotations
@@ -20,9 +22,13 @@ from numba import njit
 
 import report
 from data import load
+from measure import round_clock
 from peers import window_rows
 
-WINDOW, N_LEAVES, N_THREADS = 5, 31, 2
+SETS, WINDOW, N_LEAVES = ("protein", "stress"), 6, 31
+TREES = {"shared": "TreeCRF, shared trees (default)", "per_label": "TreeCRF, a tree per label"}
+NAIVE = "naive TreeCRF on LightGBM"
+EARLY, LATE = slice(1, 11), slice(-10, None)  # of times of rounds from the second on
 
 
 @njit(cache=True)
@@ -63,14 +69,14 @@ def pair_gradients(scores: np.ndarray, labels: np.ndarray, offsets: np.ndarray, 
 
 
 def naive_rounds(X: list[Any], y: list[np.ndarray], n_rounds: int) -> tuple[list[float], list[float]]:
-    """Boost a TreeCRF with LightGBM on expanded rows; seconds of each round in trees and in forward–backward."""
+    """Boost a TreeCRF with LightGBM on expanded rows; return the seconds of its rounds, and those of trees alone."""
     labels = np.unique(np.concatenate(y), return_inverse=True)[1]
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in y])])
     K, n_rows = int(labels.max()) + 1, int(offsets[-1])
     rows, _, _ = window_rows(X, WINDOW)
     expanded = np.column_stack([np.repeat(rows, K, axis=0), np.tile(np.arange(K), n_rows)]).astype(np.float32)
     parameters = {
-        "objective": "none", "num_leaves": N_LEAVES, "learning_rate": 0.5, "num_threads": N_THREADS, "verbosity": -1,
+        "objective": "none", "num_leaves": N_LEAVES, "learning_rate": 0.5, "num_threads": 1, "verbosity": -1,
         "lambda_l2": 1.0, "min_sum_hessian_in_leaf": 0.0, "max_bin": 255, "force_row_wise": True,
     }  # fmt: skip
     data = lgb.Dataset(expanded, np.zeros(len(expanded)), params=parameters).construct()
@@ -80,19 +86,19 @@ def naive_rounds(X: list[Any], y: list[np.ndarray], n_rounds: int) -> tuple[list
     pair_gradients(scores, labels, offsets, gradient)
     tree_seconds, chain_seconds = [], []
     for _ in range(n_rounds):
-        start = time.perf_counter()
+        start = time.process_time()
         pair_gradients(scores, labels, offsets, gradient)
         derivatives = [-np.ascontiguousarray(gradient[:, :, k]).ravel() for k in range(K)]
-        chain_seconds.append(time.perf_counter() - start)
+        chain_seconds.append(time.process_time() - start)
 
-        start = time.perf_counter()
+        start = time.process_time()
         for k, booster in enumerate(boosters):
             booster.update(fobj=partial(_given, (derivatives[k], counts)))
-        tree_seconds.append(time.perf_counter() - start)
+        tree_seconds.append(time.process_time() - start)
         for k, booster in enumerate(boosters):
             # The only public way to the scores of the training rows.
             booster.eval_train(feval=partial(_keep, scores, k))
-    return tree_seconds, chain_seconds
+    return [sum(parts) for parts in zip(tree_seconds, chain_seconds, strict=True)], tree_seconds
 
 
 def _given(derivatives: tuple[np.ndarray, np.ndarray], *_: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -104,44 +110,56 @@ def _keep(scores: np.ndarray, k: int, predictions: np.ndarray, *_: Any) -> tuple
     return "kept", 0.0, True
 
 
+def own_rounds(split: Any, trees: str, n_rounds: int) -> tuple[list[float], list[float]]:
+    """Fit a TreeCRF; return the seconds of its rounds, and those of growing trees and adding them to the scores."""
+    from seqboost import TreeCRF
+
+    model = TreeCRF(
+        window=WINDOW, potentials="joint", trees=trees, max_iter=n_rounds, max_leaf_nodes=N_LEAVES,
+        early_stopping=False, n_jobs=1, random_state=0,
+    )  # fmt: skip
+    with round_clock() as clock:
+        model.fit(split.X_train, split.y_train, callbacks=[clock.end_round, clock.begin_round])
+    return clock.rounds, clock.growth[1:]
+
+
+def measured(name: str, n_rounds: int, repeats: int) -> list[dict[str, Any]]:
+    """Time the rounds of all three, in turns."""
+    split = load(name)[0]
+    found: dict[str, list[tuple[list[float], list[float]]]] = {what: [] for what in (*TREES.values(), NAIVE)}
+    for trees in TREES:
+        own_rounds(split, trees, 2)  # compiles
+    for _ in range(repeats):
+        for trees, what in TREES.items():
+            found[what].append(own_rounds(split, trees, n_rounds))
+        found[NAIVE].append(naive_rounds(split.X_train, split.y_train, max(4, n_rounds // 4)))
+    rows = []
+    for what, fits in found.items():
+        whole, growth = (1e3 * np.array([fit[part] for fit in fits]) for part in (0, 1))
+        row: dict[str, Any] = {"set": name, "what": what, "round ms": float(np.median(whole))}
+        row |= {"trees and scores ms": float(np.median(growth)), "rest ms": float(np.median(whole - growth))}
+        if what != NAIVE:
+            early, late = (float(np.median(whole[:, part])) for part in (EARLY, LATE))
+            row |= {"early ms": early, "late ms": late, "late ÷ early": late / early}
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
 def main() -> None:
     """Measure and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--peers-only", action="store_true")
+    parser.add_argument("--only", choices=SETS)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="few rounds, to see that it runs; writes no report")
     arguments = parser.parse_args()
-    split = load("protein")[0]
-    trees, chain = naive_rounds(split.X_train, split.y_train, arguments.rounds)
-    naive = {"trees ms": 1e3 * float(np.median(trees)), "forward–backward ms": 1e3 * float(np.median(chain))}
-    rows: list[dict[str, Any]] = [
-        {"what": "naive LightGBM TreeCRF, a round", "ms": sum(naive.values()), **naive},
-    ]
-    if not arguments.peers_only:
-        rows += own_rounds(split)
-    for row in rows:
-        print(row)
-    report.write("round_time", rows, note=(__doc__ or "").splitlines()[0])
-
-
-def own_rounds(split: Any) -> list[dict[str, Any]]:
-    """Time TreeCRF's rounds, and late rounds against early ones, as the history tells; the fastest of five fits."""
-    from seqboost import TreeCRF
-
-    def rounds(_: int) -> list[float]:
-        model = TreeCRF(
-            window=WINDOW, max_iter=200, max_leaf_nodes=N_LEAVES, potentials="joint", early_stopping=False,
-            trees="per_label", n_jobs=N_THREADS, random_state=0,
-        )  # fmt: skip
-        return [1e3 * s for s in model.fit(split.X_train, split.y_train).history_["seconds"][1:]]
-
-    seconds = np.array([rounds(repeat) for repeat in range(5)]).min(axis=0)  # other work on the machine only adds
-    early, late = float(np.median(seconds[1:11])), float(np.median(seconds[190:]))
-    return [
-        {"what": "TreeCRF, a round", "ms": float(np.median(seconds))},
-        {"what": "TreeCRF, a round of 2–11", "ms": early},
-        {"what": "TreeCRF, a round of 191–200", "ms": late},
-        {"what": "late ÷ early", "ms": late / early},
-    ]
+    size = (24, 1) if arguments.quick else (arguments.rounds, arguments.repeats)
+    names = (arguments.only,) if arguments.only else SETS
+    rows = [row for name in names for row in measured(name, *size)]
+    if not arguments.quick:
+        note = " ".join((__doc__ or "").split("\n\n")[2].split())
+        report.write("round_time", rows, note=note, key=("set",) if arguments.only else ())
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import report
 from data import load
 from measure import sticky_sequences
 from seqboost import TreeCRF
-from seqboost.boosting import SharedTreeFitter, TreeFitter
+from seqboost.boosting import TreeFitter
 from seqboost.boosting.ensemble import Round
 from seqboost.objectives import Likelihood
 from seqboost.sampling import Sequences, Stratified, Trimmed, Uniform
@@ -47,7 +47,7 @@ class Clock:
         self.ends: list[float] = []
         for owner, method, part in (
             (Likelihood, "derivatives", "derivatives"), (TreeFitter, "draw", "draw"), (TreeFitter, "fit", "trees"),
-            (SharedTreeFitter, "draw", "draw"), (SharedTreeFitter, "fit", "trees"), (Round, "write", "scores"),
+            (Round, "write", "scores"),
         ):  # fmt: skip
             setattr(owner, method, self._timed(getattr(owner, method), part))
 

@@ -39,13 +39,13 @@ def clocks() -> np.ndarray:
 @contextmanager
 def timed_parts() -> Iterator[dict[str, list[np.ndarray]]]:
     """Give the seconds that trees (growing them and adding them) and the chain take, round by round."""
-    from seqboost.boosting import ensemble, sharing
+    from seqboost.boosting import ensemble
     from seqboost.objectives import Likelihood
 
     seconds: dict[str, list[np.ndarray]] = {"trees": [], "chain": []}
     places = [
-        (ensemble.TreeFitter, "fit", "trees"), (sharing.SharedTreeFitter, "fit", "trees"),
-        (ensemble.Round, "write", "trees"), (Likelihood, "derivatives", "chain"),
+        (ensemble.TreeFitter, "fit", "trees"), (ensemble.Round, "write", "trees"),
+        (Likelihood, "derivatives", "chain"),
     ]  # fmt: skip
     originals = [getattr(owner, name) for owner, name, _ in places]
 

@@ -30,7 +30,7 @@ from seqboost.core.contexts import ContextSpace, context_space
 from seqboost.features import FeatureBinner
 from seqboost.objectives import Likelihood
 from seqboost.sequences import LabelCoder, as_batch
-from seqboost.trees import Limits
+from seqboost.trees import Limits, Problem
 
 BOTH = pytest.mark.parametrize("joint", [True, False])
 
@@ -53,8 +53,8 @@ class Workshop:
             one_against_rest=False, n_drawn_features=2,
         )  # fmt: skip
         self.fitter = TreeFitter(
-            *tree_columns(self.binned), context_space(3, order if joint else 0, batch.offsets), limits,
-            max_leaf_value=2.0, learning_rate=learning_rate, n_threads=n_threads,
+            Problem(tree_columns(self.binned), context_space(3, order if joint else 0, batch.offsets), limits),
+            shared=False, max_leaf_value=2.0, learning_rate=learning_rate, n_threads=n_threads,
         )  # fmt: skip
         n = batch.n_rows
         self.rows = np.arange(n, dtype=np.int32)
@@ -70,11 +70,11 @@ class Workshop:
         derivatives = self.objective.derivatives(ensemble.scores, ensemble.table)
         cells = zip(derivatives.gradient, derivatives.hessian, strict=True)
         samples = [Everything().draw(g, h, k, self.examples, 0) for k, (g, h) in enumerate(cells)]
-        trees, partitions = self.fitter.fit(samples, [1, 2, 3])
+        trees, leaves = self.fitter.fit(samples, [1, 2, 3])
         move = None
         if derivatives.table_gradient is not None:
             move = self.fitter.value(derivatives.table_gradient, derivatives.table_hessian)
-        return Round((trees,), (partitions,), move)
+        return Round((trees,), (leaves,), move)
 
     def task(self, max_iter=5, **changes):
         return replace(
@@ -242,8 +242,8 @@ def test_a_round_that_only_harms_is_dropped_and_ends_the_training():
         n_trees = shop.fitter.n_trees
 
         def fit(self, samples, seeds):
-            trees, partitions = shop.fitter.fit(samples, seeds)
-            return tuple(replace(tree, value=-tree.value) for tree in trees), partitions
+            trees, leaves = shop.fitter.fit(samples, seeds)
+            return tuple(replace(tree, value=-tree.value) for tree in trees), leaves
 
     ensemble = shop.ensemble()
     boost(shop.task(5), ensemble, shop.history)
@@ -300,9 +300,6 @@ def test_features_are_sorted_by_displacement_for_the_kernels():
     binned = model._trained.model.binner.transform(as_batch(X))
     dense, _ = tree_columns(binned)
     assert np.all(np.diff(dense.displacement) > 0)
-    assert np.array_equal(binned.layout.displacement[dense.feature], dense.displacement)
-    assert dense.run_start[0] == 0
-    assert dense.run_start[-1] == len(dense.feature) == 5
-    for first, last in zip(dense.run_start[:-1], dense.run_start[1:], strict=True):
-        assert np.all(np.diff(dense.displacement[first:last]) == 1)
+    assert np.array_equal(binned.layout.displacement, dense.displacement)
+    assert len(dense.displacement) == 5
     assert np.array_equal(np.diff(dense.cell_start), dense.n_values + 2)

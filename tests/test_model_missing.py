@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from test_trees_cases import (
+
+from seqboost.core.missing import INSTANCE_WEIGHTING, SURROGATE
+from seqboost.exceptions import ModelFileError
+from seqboost.model import Forest, forest_scores
+from seqboost.model.forest import ROUTE_DTYPES
+from seqboost.model.reference import reference_scores
+from seqboost.trees import LAG, SPARSE, Grower, Problem
+from tests.support.trees import (
     CATEGORICAL,
     LACKING,
     LIMITS,
@@ -13,53 +22,52 @@ from test_trees_cases import (
     SUBSET,
     as_binned,
     leaf_value,
+    policies_of,
     random_case,
     same_tree,
+    with_outputs,
 )
-from test_trees_missing import POLICIES, policies_of
-from test_trees_shared import with_labels
 
-from seqboost.exceptions import ModelFileError
-from seqboost.model import Forest, forest_scores
-from seqboost.model.forest import ROUTE_DTYPES
-from seqboost.model.reference import reference_scores
-from seqboost.trees import LAG, SPARSE, shared_grower
-from seqboost.trees.weighted_growing import label_grower
-
+POLICIES = {"weighting": INSTANCE_WEIGHTING, "surrogate": SURROGATE, "mixed": -1}
 N_ROUNDS = 3
 
 
+def grower_of(case, policy, seed, n_outputs, limits=LIMITS):
+    policies = policies_of(case.columns, POLICIES[policy], seed)
+    return Grower(Problem(case.columns, case.space, limits), n_outputs, policies)
+
+
 def trained(policy, seed=0, *, limits=LIMITS, **shape):
-    """Trees of a few rounds for all labels, and the scores that their partitions give the rows."""
+    """Trees of a few rounds for all labels, and the scores that their leaves give the rows."""
     case = random_case(seed, **{"missing": 0.2, "n_riders": 6, "n_labels": 2, **shape})
-    grower = label_grower(case.dense, case.sparse, case.space, limits, policies_of(case, POLICIES[policy], seed))
-    scores = np.zeros((case.n_labels, *case.gradient.shape), dtype=np.float32)
+    grower = grower_of(case, policy, seed, 1, limits)
+    scores = np.zeros((case.n_labels, *case.gradient.shape[1:]), dtype=np.float32)
     rng, rounds = np.random.default_rng(seed), []
     for _ in range(N_ROUNDS):
         rounds.append([])
         for k in range(case.n_labels):
             gradient = (case.gradient + rng.normal(size=case.gradient.shape) * (case.hessian > 0)).astype(np.float32)
-            tree, partition = grower.grow(gradient, case.hessian, case.rows, case.n_fitted, leaf_value(0.5))
-            new = np.zeros_like(scores[k])
-            partition.add(tree.value, scores[k], new)
-            scores[k] = new
-            rounds[-1].append(tree)
+            tree, leaves = grower.grow(gradient, case.hessian, case.rows, case.n_fitted, leaf_value(0.5))
+            new = np.zeros_like(scores[k : k + 1])
+            leaves.add(tree.value, scores[k : k + 1], new)
+            scores[k] = new[0]
+            rounds[-1].append(replace(tree, value=tree.value[:, 0]))
     return case, Forest.from_trees(rounds, case.n_labels, case.order), scores
 
 
 def trained_shared(policy, seed=0, **shape):
     """The same of shared trees."""
     case = random_case(seed, **{"missing": 0.2, "n_riders": 6, "n_labels": 3, **shape})
-    grower = shared_grower(case.dense, case.sparse, case.space, LIMITS, policies_of(case, POLICIES[policy], seed))
-    scores = np.zeros((case.n_labels, *case.gradient.shape), dtype=np.float32)
+    grower = grower_of(case, policy, seed, case.n_labels)
+    scores = np.zeros((case.n_labels, *case.gradient.shape[1:]), dtype=np.float32)
     rounds = []
     for r in range(N_ROUNDS):
-        all_labels = with_labels(case, seed=r)
-        tree, partition = grower.grow(
+        all_labels = with_outputs(case, seed=r)
+        tree, leaves = grower.grow(
             all_labels.gradient, all_labels.hessian, case.rows, case.n_fitted, leaf_value(0.5)
         )  # fmt: skip
         new = np.zeros_like(scores)
-        partition.add(tree.value, scores, new)
+        leaves.add(tree.value, scores, new)
         scores = new
         rounds.append([tree])
     return case, Forest.from_trees(rounds, case.n_labels, case.order), scores

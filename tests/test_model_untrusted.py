@@ -318,7 +318,7 @@ def test_prediction_uses_no_intrinsics_that_address_memory():
     for room in ("sequences", "features", "chain", "model"):
         for module in (source / room).rglob("*.py"):
             text = module.read_text(encoding="utf-8")
-            assert "trees.vectors" not in text, module
+            assert "trees.intrinsics" not in text, module
             assert "@intrinsic" not in text, module
 
 

@@ -69,7 +69,7 @@ def test_warm_start_is_cold_start(potentials, early_stopping, max_features):
     X, y = chains(24)
     parameters = {
         "potentials": potentials, "early_stopping": early_stopping, "max_features": max_features,
-        "n_iter_no_change": 5, "learning_rate": 0.8, "refit": False,
+        "n_iter_no_change": 5, "learning_rate": 0.8, "refit": False, "random_state": 1,
     }  # fmt: skip
     cold = small(**parameters, max_iter=9).fit(X, y)
     warm = small(**parameters, max_iter=2, warm_start=True).fit(X, y)

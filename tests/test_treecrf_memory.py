@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_trees_cases import LIMITS, leaf_value, random_case
-from test_trees_missing import policies_of
 
 from seqboost import TreeCRF
 from seqboost.core.missing import INSTANCE_WEIGHTING
 from seqboost.datasets import remove_values
 from seqboost.estimators import memory, training
-from seqboost.estimators.memory import FitMemory
+from seqboost.estimators.memory import WEIGHTED_ROW_BYTES, FitMemory, row_copies, segment_length
 from seqboost.estimators.missing import dividing_rate
 from seqboost.exceptions import MemoryLimitError
-from seqboost.trees.weighted_growing import WEIGHTED_ROW_BYTES, WeightedGrower, row_copies, segment_length
+from seqboost.trees import Grower, Problem
+from tests.support.trees import LIMITS, leaf_value, policies_of, random_case
 
 
 @pytest.mark.parametrize("missing", [0.05, 0.2, 0.4])
@@ -23,15 +22,17 @@ from seqboost.trees.weighted_growing import WEIGHTED_ROW_BYTES, WeightedGrower, 
 def test_copies_of_rows_are_about_those_of_a_tree(missing, max_leaf_nodes):
     case = random_case(0, missing=missing, slots=(), lengths=(400,) * 5, order=0, n_labels=1)
     limits = LIMITS._replace(max_leaf_nodes=max_leaf_nodes)
-    grower = WeightedGrower(case.dense, case.sparse, case.space, limits, policies_of(case, INSTANCE_WEIGHTING))
-    tree, partition = grower.grow(case.gradient, case.hessian, case.rows, case.n_fitted, leaf_value(0.5))
+    policies = policies_of(case.columns, INSTANCE_WEIGHTING)
+    grower = Grower(Problem(case.columns, case.space, limits), 1, policies)
+    tree, leaves = grower.grow(case.gradient, case.hessian, case.rows, case.n_fitted, leaf_value(0.5))
     assert tree.n_leaves == max_leaf_nodes
     in_segments, in_leaves = row_copies(missing, max_leaf_nodes)
     n = len(case.rows)
-    assert len(partition.rows) / n == pytest.approx(in_leaves, rel=0.35)
-    assert in_segments <= 1.35 * len(grower._segments.rows) / n
-    assert sum(part.nbytes for part in grower._segments) == WEIGHTED_ROW_BYTES * len(grower._segments.rows)
-    assert len(grower._segments.rows) / n <= segment_length(1.35 * in_segments)
+    assert len(leaves.rows) / n == pytest.approx(in_leaves, rel=0.35)
+    segments = grower.work.nodes.rows, grower.weighted.weight, grower.weighted.units
+    assert in_segments <= 1.35 * len(segments[0]) / n
+    assert sum(part.nbytes for part in segments) == WEIGHTED_ROW_BYTES * len(segments[0])
+    assert len(segments[0]) / n <= segment_length(1.35 * in_segments)
 
 
 def test_copies_without_missing_values_or_splits():
@@ -47,8 +48,8 @@ def test_rows_with_weights_are_counted(shared):
     usual = FitMemory(*sizes).total(joint=True)
     totals = [FitMemory(*sizes, dividing_rate=rate).total(joint=True) for rate in (0.0, 0.2, 0.4)]
     assert sorted({usual, *totals}) == [usual, *totals]
-    # at 40 % and 31 leaves, segments of 16 copies of 20 bytes, for each thread unless trees are shared
-    assert totals[-1] - usual > (1 if shared else 2) * 100_000 * 16 * 20
+    # at 40 % and 31 leaves, segments of 16 copies of 12 bytes, for each thread unless trees are shared
+    assert totals[-1] - usual > (1 if shared else 2) * 100_000 * 16 * 12
     assert FitMemory(*sizes, n_bags=5, dividing_rate=0.4).total(joint=True) > totals[-1]
 
 

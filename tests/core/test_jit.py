@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+import seqboost
 from seqboost.core import jit
 
 SOURCE = """
@@ -209,13 +210,36 @@ def test_whether_a_cache_unlike_numbas_holds_a_kernel_is_unknown():
     assert jit.is_cached(SimpleNamespace(_cache=None)) is None
 
 
+TREES = """
+import hashlib
+import numpy as np
+from seqboost.trees import Grower, Problem
+from tests.support.trees import LIMITS, POLICIES, leaf_value, policies_of, random_case, with_outputs
+
+for n_outputs, policy in ((1, "direction"), (3, "direction"), (5, "mixed"), (7, "weighting"), (40, "direction")):
+    case = with_outputs(random_case(n_outputs, n_riders=3), n_outputs=n_outputs)
+    policies = policies_of(case.columns, POLICIES[policy])
+    grower = Grower(Problem(case.columns, case.space, LIMITS), n_outputs, policies)
+    tree, leaves = grower.grow(case.gradient, case.hessian, case.rows, case.n_fitted, leaf_value(0.5))
+    new = np.zeros_like(case.gradient)
+    leaves.add(tree.value, case.gradient, new)
+    parts = tree.kind, tree.feature, tree.words, tree.left, tree.right, tree.gain, tree.value, new
+    print(tree.n_leaves, hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
+"""
+
+
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="signed and unsigned numbers made floats")
 def test_kernels_of_trees_do_the_same_uncompiled():
     """With NUMBA_DISABLE_JIT, what is written in LLVM's language has twins in Python."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_trees_kernels.py"]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTEST_ADDOPTS": "-p no:xdist"}
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    root, source = Path(__file__).parents[2], Path(seqboost.__file__).parents[1]
+    printed = []
+    for disabled in ("0", "1"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": f"{source}{os.pathsep}{root}"}
+        done = subprocess.run([sys.executable, "-c", TREES], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        printed.append(done.stdout)
+    assert printed[0] == printed[1]
+    assert printed[0].count("\n") == 5
 
 
 CHECKED = """

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import ModelFileError
-from seqboost.core.offsets import starts_of
 from seqboost.features import BinnedRows
 from seqboost.trees import Columns, DenseColumns, Policies, SparseColumns
 

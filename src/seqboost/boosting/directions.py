@@ -40,7 +40,6 @@ class ConjugateEnsemble(Ensemble):
         super().__init__(scores, table, n_threads)
         self._n_fitted = n_fitted
         self._output, self._last_output = np.zeros_like(scores), np.zeros_like(scores)  # Δ_m and Δ_{m−1} of all rows
-        self._zeros = np.zeros_like(scores[:1])
         self._direction = np.zeros_like(scores)  # d_m
         self._table_direction: NDArray[np.float64] | float = 0.0
         self.steps: list[float] = []  # η
@@ -49,9 +48,9 @@ class ConjugateEnsemble(Ensemble):
     def add(self, boosted: Round, step: float) -> None:
         """Turn the round into the next direction and go along it by ``step``."""
         self._output, self._last_output = self._last_output, self._output
-        zeros = np.broadcast_to(self._zeros, self.scores.shape)
         whole = boosted.scaled(1.0)
-        boosted.write(whole, zeros, self._output, self._n_threads)
+        self._output[:] = 0.0
+        boosted.write(whole, self._output, self._output, self._n_threads)
         coefficient = self._polak_ribiere() if self.n_rounds else 0.0
         self._direction *= np.float32(coefficient)
         self._direction += self._output

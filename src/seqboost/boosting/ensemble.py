@@ -62,7 +62,8 @@ class Round:
     ) -> None:
         """Write ``old`` scores plus the outputs of this round's trees, with the values that they have in ``bags``."""
         for trees, leaves in zip(bags, self.leaves, strict=True):
-            tasks = [task for k, pair in enumerate(zip(trees, leaves, strict=True)) for task in _writing(*pair, k, old, new)]
+            pairs = enumerate(zip(trees, leaves, strict=True))
+            tasks = [task for label, pair in pairs for task in _writing(*pair, label, old, new)]
             run_tasks(lambda add, *arrays: add(*arrays), tasks, n_threads)
             old = new
 

@@ -12,10 +12,12 @@ from seqboost.core.offsets import CHUNK_POSITIONS
 from seqboost.trees.nodes import histogram_slots
 from seqboost.trees.quantise import MAX_DECIDING, n_lanes
 
-__all__ = ["FitMemory", "available_bytes"]
+__all__ = ["FitMemory", "available_bytes", "row_copies", "segment_length"]
 
 BYTES_PER_CELL = 4 * 4  # scores before and after a round, gradient, curvature: float32 each
 OVERHEAD = 1.4  # measured: peaks of real fits are 0.9 to 1.45 times the sum of what is counted here
+ROW_BYTES, WEIGHT_BYTES = 4, 4  # of a row in a segment or a leaf, and of its weight
+WEIGHTED_ROW_BYTES = ROW_BYTES + 2 * WEIGHT_BYTES  # in segments: the weight also as an integer
 JOINT_LABELS = 10  # potentials="auto" is joint up to so many labels ...
 JOINT_SHARE = 0.5  # ... if that takes at most this share of the available memory
 
@@ -66,6 +68,24 @@ def _free_bytes() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def row_copies(rate: float, n_leaves: int) -> tuple[float, float]:
+    """Estimate how often a row stands in the segments of a tree, and how often in its leaves, if rows go both ways.
+
+    With a share m of values missing and even splits, level d holds (1 + m)^d times the rows; at each level the smaller
+    half of them is written anew at the end of the segments.
+    """
+    levels = [(1.0 + rate) ** d for d in range(1, int(max(1, n_leaves) - 1).bit_length() + 1)]
+    return 1.0 + sum(levels) / 2, levels[-1] if levels else 1.0
+
+
+def segment_length(n_copies: float) -> float:
+    """Return how many copies of all rows the segments hold at most: they begin with two, and are doubled when full."""
+    length = 2.0
+    while length < n_copies:
+        length *= 2
+    return length if length == 2.0 else 1.5 * length  # while they are doubled, the old ones are alive
 
 
 @dataclass(frozen=True)
@@ -124,31 +144,17 @@ class FitMemory:
         kept = histogram_slots(self.n_cells, vector + 4, self.max_leaf_nodes)
         histograms = kept * (self.n_cells * (vector + 4) + (extended * sums if slots > 1 else 0))
         # Vectors and cells; segments, in which a row stands once for each division of its contexts, and spare ones.
-        in_segments, in_leaves = self._row_copies(slots)
-        of_row = vector + (sums * slots + vector if slots > 1 else 0) + 5 + 4 * in_segments
-        of_leaves = self.n_bags * n_trees * (4 + 4 * in_leaves)
+        by_contexts = float(min(slots, 4))
+        in_segments, in_leaves = by_contexts * ROW_BYTES, by_contexts * ROW_BYTES
         if self.dividing_rate is not None:
-            of_row += vector + 8 * in_segments
-            of_leaves += self.n_bags * n_trees * 4 * in_leaves
+            n_copies, n_leaves = row_copies(self.dividing_rate, self.max_leaf_nodes)
+            in_segments = WEIGHTED_ROW_BYTES * segment_length(n_copies + by_contexts - 1)
+            in_leaves = (ROW_BYTES + WEIGHT_BYTES) * (n_leaves + by_contexts - 1)
+        has_node_vectors = slots > 1 or self.dividing_rate is not None
+        of_row = vector * (1 + has_node_vectors) + (sums * slots if slots > 1 else 0) + 5 + in_segments
+        of_leaves = self.n_bags * n_trees * (4 + in_leaves)
         masks = 2 * self.max_leaf_nodes * extended
         return int(n_growers * (histograms + masks + self.n_rows * of_row) + self.n_rows * of_leaves)
-
-    def _row_copies(self, slots: int) -> tuple[float, float]:
-        """Estimate how often a row stands in the segments of a tree, and how often in its leaves.
-
-        A division of contexts copies rows. So does a missing value that sends them both ways: with a share m of values
-        missing and even splits, level d holds (1 + m)^d times the rows, and at each level the smaller half of them is
-        written anew at the end of the segments, which are doubled whenever they are full.
-        """
-        by_contexts = min(slots, 4)
-        if self.dividing_rate is None:
-            return by_contexts, by_contexts
-        n_levels = int(max(1, self.max_leaf_nodes) - 1).bit_length()
-        levels = [(1.0 + self.dividing_rate) ** d for d in range(1, n_levels + 1)]
-        in_segments, length = 1.0 + sum(levels) / 2 + by_contexts - 1, 2.0
-        while length < in_segments:
-            length *= 2
-        return length if length == 2.0 else 1.5 * length, (levels[-1] if levels else 1.0) + by_contexts - 1
 
     def prefers_joint(self) -> bool:
         """Tell what ``potentials="auto"`` means: joint for few labels that fit comfortably."""

@@ -1,13 +1,10 @@
 """Tables of the fast scorer: what each code of a feature leaves of each tree's leaves.
 
-Leaves are numbered so that the leaf reached is the *lowest survivor* (Lucchese et al. 2015, "QuickScorer: a fast
-algorithm to rank documents with additive ensembles of regression trees"). A mask has one bit per leaf::
+The masks are those of :mod:`seqboost.trees.masks`, for all trees of a forest::
 
-    DENSE    both ways known for each code v:  keep(v) = AND over the tree's splits on f of
-                 v goes left ? ~leaves of the right child : ~leaves of the left child
-    SPARSE   absent goes right, the usual case, so the right child's leaves stand first and nothing need be done;
-             present in the left set: & ~leaves of the right child                         (postings)
-    LAG      one mask per extended context e = base[j] + c, all lag splits combined         (context_mask)
+    DENSE    the tree's splits on a feature: one mask for each code                        (table)
+    SPARSE   absent leaves all; present in the left set: & what going left leaves          (postings)
+    LAG      all lag splits of the tree: one mask for each extended context                (context_mask)
 
 Trees are taken in blocks. Within a block, the codes of a feature that no split tells apart share one row of the table,
 so that the tables stay in the cache even with 255 bins::
@@ -29,14 +26,14 @@ from seqboost.core.contexts import ContextSpace
 from seqboost.core.jit import jit
 from seqboost.core.offsets import starts_of
 from seqboost.model.traversal import read_only, used_sparse
-from seqboost.trees.tree import DENSE, LAG, SPARSE
+from seqboost.trees.masks import ALL_LEAVES, N_CODES, FrozenSplits, Targets, context_masks, leaf_masks, strike_out
+from seqboost.trees.tree import DENSE, SPARSE
 
 if TYPE_CHECKING:
     from seqboost.model.forest import Forest
 
 __all__ = ["QuickTables", "build_tables", "choose_width"]
 
-N_CODES = 256
 LANE = 16  # trees of a block are padded to a multiple of this
 GROUPS_AT_ONCE = 4  # the scorer combines so many table rows in one pass
 BLOCK_BYTES = 4 * 1024 * 1024  # measured: wide blocks pay even beyond the second cache, within the third
@@ -56,48 +53,11 @@ class QuickTables(NamedTuple):
     context_mask: NDArray[np.generic]  # (E, n_lanes) masks
     context_base: NDArray[np.int64]  # (order + 1,) first extended context of each type
     runs: NDArray[np.int64]  # (3, n_runs + 1) of trees of one label: block, label, first lane; the last one is empty
-    leaf_value: NDArray[np.float32]  # (n_lanes, n_bits) in the order of the masks
+    leaf_value: NDArray[np.float32]  # (n_lanes, n_bits), of shared trees (n_lanes, n_bits, K), in the order of bits
     use_start: NDArray[np.int64]  # (n_used_sparse + 1,) first posting row of each sparse feature in use
     posting_start: NDArray[np.int64]  # (n_blocks, n_posting_rows + 1)
     posting_tree: NDArray[np.int32]  # (n_postings,) tree within its block
     posting_mask: NDArray[np.generic]  # (n_postings,) masks
-
-
-def _leaf_masks(forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Give each leaf of a tree its bit, and find which of them each split leaves, whichever way it goes.
-
-    Returns
-    -------
-    leaf_bit : ndarray of int64, shape (n_leaves,)
-    keep : ndarray of uint64, shape (2, n_splits)
-        Survivors if a split goes right (0), left (1).
-    """
-    sizes = np.diff(forest.split_start)
-    first_split = np.repeat(forest.split_start[:-1], sizes)
-    first_leaf = np.repeat(forest.leaf_start[:-1], sizes)
-    side = np.stack([forest.left, forest.right]).astype(np.int64)
-    inner = side >= 0
-    child = np.where(inner, first_split + side, first_leaf + ~side)  # split or leaf, within the forest
-    levels = [forest.split_start[:-1][sizes > 0]]
-    while len(levels[-1]):
-        levels.append(child[:, levels[-1]][inner[:, levels[-1]]])
-    count, total = np.ones_like(side), np.ones(side.shape[1], dtype=np.int64)  # leaves below each child, each split
-    for level in reversed(levels):
-        count[:, level] = np.where(inner[:, level], total[child[:, level] * inner[:, level]], 1)
-        total[level] = count[:, level].sum(axis=0)
-    leaf_bit = np.zeros(len(forest.value), dtype=np.int64)
-    keep = np.zeros((2, len(forest.kind)), dtype=np.uint64)
-    first = np.zeros(len(forest.kind), dtype=np.int64)  # lowest leaf below each split
-    for level in levels:
-        ahead = np.where(forest.kind[level] == SPARSE, [[1], [0]], [[0], [1]])  # whether the other child stands first
-        low = first[level] + ahead * count[::-1, level]
-        is_split = inner[:, level]
-        first[child[:, level][is_split]] = low[is_split]
-        leaf_bit[child[:, level][~is_split]] = low[~is_split]
-        # going left (1) cuts off the leaves of the right child (side 1); count < 64, both sides have leaves
-        one = np.uint64(1)
-        keep[:, level] = ~(((one << count[:, level].astype(np.uint64)) - one) << low.astype(np.uint64))
-    return leaf_bit, keep
 
 
 @jit
@@ -108,6 +68,7 @@ def _code_classes(
     words: NDArray[np.uint64],  # IN (n_words,)
     renumbered: NDArray[np.int64],  # SCRATCH (512,)
     code_class: NDArray[np.uint8],  # OUT (n_groups, 256)
+    witness: NDArray[np.int32],  # OUT (n_groups, 256) a code of each class
     n_classes: NDArray[np.int64],  # OUT (n_groups,)
 ) -> None:
     """Find the codes that no split of a group tells apart."""
@@ -128,33 +89,19 @@ def _code_classes(
                     n += 1
                 code_class[g, v] = renumbered[refined]
         n_classes[g] = n
-
-
-@jit
-def _fill_table(
-    group_start: NDArray[np.int64],  # IN (n_groups + 1,)
-    group_split: NDArray[np.int64],  # IN (n_dense_splits,)
-    lane: NDArray[np.int64],  # IN (n_splits,) tree of a split within its block
-    word_start: NDArray[np.int64],  # IN (n_splits + 1,)
-    words: NDArray[np.uint64],  # IN (n_words,)
-    keep: NDArray[np.uint64],  # IN (2, n_splits)
-    code_class: NDArray[np.uint8],  # IN (n_groups, 256)
-    n_classes: NDArray[np.int64],  # IN (n_groups,)
-    table_start: NDArray[np.int64],  # IN (n_groups,)
-    width: int,
-    witness: NDArray[np.int64],  # SCRATCH (256,)
-    table: NDArray[np.uint64],  # OUT (n_cells,) all ones
-) -> None:
-    """Combine the splits of each tree on one feature into one mask per class of codes."""
-    for g in range(len(group_start) - 1):
         for v in range(N_CODES):
-            witness[code_class[g, v]] = v
-        for x in range(group_start[g], group_start[g + 1]):
-            s = group_split[x]
-            for q in range(n_classes[g]):
-                v = witness[q]
-                bit = np.int64((words[word_start[s] + (v >> 6)] >> np.uint64(v & 63)) & np.uint64(1))
-                table[table_start[g] + q * width + lane[s]] &= keep[bit, s]
+            witness[g, code_class[g, v]] = v
+
+
+def _classes(
+    forest: Forest, group_start: NDArray[np.int64], group_split: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int64]]:
+    """Return the class of each code, a code of each class, and how many classes there are, group by group."""
+    shape = (len(group_start) - 1, N_CODES)
+    classes = np.zeros(shape, np.uint8), np.zeros(shape, np.int32), np.zeros(shape[0], np.int64)
+    scratch = np.zeros(2 * N_CODES, dtype=np.int64)
+    _code_classes(group_start, group_split, forest.word_start, forest.words, scratch, *classes)
+    return classes
 
 
 def choose_width(forest: Forest, n_bytes: int) -> int:
@@ -163,11 +110,7 @@ def choose_width(forest: Forest, n_bytes: int) -> int:
     n_trees = forest.n_trees
     _, splits_of = np.unique(forest.feature[splits], return_counts=True)
     by_feature = splits[np.argsort(forest.feature[splits], kind="stable")]
-    n_classes = np.zeros(len(splits_of), dtype=np.int64)
-    code_class = np.zeros((len(splits_of), N_CODES), dtype=np.uint8)
-    group_start = starts_of(splits_of)
-    scratch = np.zeros(2 * N_CODES, dtype=np.int64)
-    _code_classes(group_start, by_feature, forest.word_start, forest.words, scratch, code_class, n_classes)
+    n_classes = _classes(forest, starts_of(splits_of), by_feature)[2]
     width = MAX_WIDTH
     while width > LANE:
         n_rows = np.minimum(splits_of * (width / n_trees) + 1, n_classes)
@@ -196,20 +139,6 @@ def _groups(forest: Forest, split_lane: NDArray[np.int64], width: int) -> tuple[
     sizes = np.zeros(block_group[-1], dtype=np.int64)
     sizes[place] = counts
     return block_group, group_feature, np.concatenate([[0], np.cumsum(sizes)]), splits[sorted_by]
-
-
-def _context_mask(
-    forest: Forest, split_lane: NDArray[np.int64], keep: NDArray[np.uint64], label: NDArray[np.int32], n_lanes: int
-) -> NDArray[np.uint64]:
-    """Combine the lag splits of each tree into one mask per extended context, (E, n_lanes); label is (order, E)."""
-    mask = np.full((label.shape[1], n_lanes), ~np.uint64(0), dtype=np.uint64)
-    splits = np.flatnonzero(forest.kind == LAG)
-    for e in range(len(mask) if len(splits) else 0):
-        v = label[forest.feature[splits] - 1, e]
-        word = forest.words[forest.word_start[splits] + (v >> 6)]
-        bit = (word >> (v & 63).astype(np.uint64)) & np.uint64(1)
-        np.bitwise_and.at(mask[e], split_lane[splits], keep[bit.astype(np.int64), splits])
-    return mask
 
 
 def _lanes(forest: Forest, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -260,34 +189,36 @@ def build_tables(forest: Forest, width: int) -> QuickTables | None:
 
     The forest must have at least one tree and none of more than 64 leaves.
     """
-    wide = int(np.diff(forest.leaf_start).max()) > 32
-    dtype, n_bits = (np.uint64, 64) if wide else (np.uint32, 32)
+    n_bits = int(np.diff(forest.leaf_start).max())
+    dtype = np.uint64 if n_bits > 32 else np.uint32
     lane, runs = _lanes(forest, width)
     n_lanes = -(-forest.n_trees // width) * width
     split_lane = np.repeat(lane, np.diff(forest.split_start))
-    leaf_bit, keep = _leaf_masks(forest)
-    leaf_value = np.zeros((n_lanes, n_bits), dtype=np.float32)
-    leaf_value[np.repeat(lane, np.diff(forest.leaf_start)), leaf_bit] = forest.value
-    groups = _groups(forest, split_lane, width)
-    block_group, group_feature = groups[:2]
+    block_group, group_feature, group_start, group_split = _groups(forest, split_lane, width)
+    code_class, witness, n_classes = _classes(forest, group_start, group_split)
     space = ContextSpace(forest.n_labels, forest.order)
-    label, context_base = space.lag_labels(), space.base
-    dense = _dense_table(forest, split_lane % width, keep, width, groups)
-    if dense is None or label.shape[1] * n_lanes * 8 > MAX_BYTES:
+    if max(int(n_classes.sum()) * width, space.n_extended * n_lanes) * 8 > MAX_BYTES:
         return None
-    context_mask = _context_mask(forest, split_lane, keep, label, n_lanes)
+    splits = FrozenSplits.of(forest)
+    leaf_bit, keep = leaf_masks(splits, forest.split_start, forest.leaf_start)
     postings = _postings(forest, split_lane, keep, width) if (forest.kind == SPARSE).any() else NO_POSTINGS
     if postings is None:
         return None
+    leaf_value = np.zeros((n_lanes, n_bits, *forest.value.shape[1:]), dtype=np.float32)
+    leaf_value[np.repeat(lane, np.diff(forest.leaf_start)), leaf_bit] = forest.value
+    table, table_start = np.full(int(n_classes.sum()) * width, ALL_LEAVES), (np.cumsum(n_classes) - n_classes) * width
+    group = np.repeat(np.arange(len(n_classes)), np.diff(group_start))
+    targets = Targets(group_split, table_start[group] + split_lane[group_split] % width, group)
+    strike_out(splits, keep, targets, (witness, n_classes), width, table)
     tables = QuickTables(
         width=np.array([width], dtype=np.int64),
-        table=dense[0].astype(dtype),
+        table=table.astype(dtype),
         block_group=block_group,
         group_feature=group_feature.astype(np.int32),
-        table_start=dense[1],
-        code_class=dense[2],
-        context_mask=context_mask.astype(dtype),
-        context_base=context_base,
+        table_start=table_start.astype(np.uint64),
+        code_class=code_class,
+        context_mask=context_masks(splits, keep, split_lane, n_lanes, space.lag_labels()).astype(dtype),
+        context_base=space.base,
         runs=runs,
         leaf_value=leaf_value,
         use_start=postings[0],
@@ -296,31 +227,6 @@ def build_tables(forest: Forest, width: int) -> QuickTables | None:
         posting_mask=postings[3].astype(dtype),
     )
     return QuickTables(*(read_only(array) for array in tables))
-
-
-def _dense_table(
-    forest: Forest,
-    lane: NDArray[np.int64],
-    keep: NDArray[np.uint64],
-    width: int,
-    groups: tuple[NDArray[np.int64], ...],
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]] | None:
-    """Build the table of the dense features, its starts and the classes of codes; ``None`` if it would be too large."""
-    _, group_feature, group_start, group_split = groups
-    code_class = np.zeros((len(group_feature), N_CODES), dtype=np.uint8)
-    n_classes = np.zeros(len(group_feature), dtype=np.int64)
-    scratch = np.zeros(2 * N_CODES, dtype=np.int64)
-    _code_classes(group_start, group_split, forest.word_start, forest.words, scratch, code_class, n_classes)
-    n_cells = int(n_classes.sum()) * width
-    if n_cells * 8 > MAX_BYTES:
-        return None
-    table_start = (np.cumsum(n_classes) - n_classes) * width
-    table = np.full(n_cells, ~np.uint64(0), dtype=np.uint64)
-    _fill_table(
-        group_start, group_split, lane, forest.word_start, forest.words, keep,
-        code_class, n_classes, table_start, width, scratch, table,
-    )  # fmt: skip
-    return table, table_start.astype(np.uint64), code_class
 
 
 NO_POSTINGS = (np.zeros(1, np.int64), np.zeros((1, 1), np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64))

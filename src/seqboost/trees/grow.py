@@ -18,14 +18,14 @@ The growth is one loop that can be left and entered again (:func:`advance`)::
     SEARCH    large children; best splits of both, block by block of features          ──► SEARCH, on threads
     KEEP      the best of all tasks
 
-With a reducer, children are measured *ahead* of need: whenever a leaf is to be split whose children are not known, those
-of all leaves that may come to be split are measured in one batch, so that a tree takes about as many reductions as it
-has levels. The tree is the same: splitting a leaf early changes nothing but the order of its rows, and the random
+With a reducer, children are measured *ahead* of need: whenever a leaf is to be split whose children are not known,
+those of all leaves that may come to be split are measured in one batch, so that a tree takes about as many reductions
+as it has levels. The tree is the same: splitting a leaf early changes nothing but the order of its rows, and the random
 numbers of a node depend on its path alone.
 
-With policies for missing values rows have weights (:mod:`seqboost.trees.partition`). A row's vector is multiplied by its
-weight and rounded in each node anew, so that *parent − child = sibling* holds but for rounding; cells that no row is
-left in are recognised by their counts, which are exact.
+With policies for missing values rows have weights (:mod:`seqboost.trees.partition`). A row's vector is multiplied by
+its weight and rounded in each node anew, so that *parent − child = sibling* holds but for rounding; cells that no row
+is left in are recognised by their counts, which are exact.
 
 A histogram takes much memory with many bins and outputs, so not every leaf can keep its own. When no slot is free, the
 leaf with the smallest gain gives up its histogram and, should it be split after all, has it made anew.
@@ -48,14 +48,13 @@ from seqboost.trees.histogram import (
     LAST_CELL,
     SORT,
     Part,
-    add_lanes,
     add_part,
-    add_rows_of_lanes,
     clear_block,
     count_block,
     subtract_block,
     take_part,
 )
+from seqboost.trees.intrinsics import add_lanes, add_rows_of_lanes
 from seqboost.trees.nodes import (
     DEPTH,
     FITTED,
@@ -101,7 +100,7 @@ SMALLEST_SHARE, LARGEST_SHARE = SHARES
 ENTRIES_PER_CELL = 2  # a few rows are taken out of a parent's histogram one by one, many by a subtraction of all cells
 
 
-# --- random features ---------------------------------------------------------------------------------------------------
+# --- random features -------------------------------------------------------------------------------------------------
 
 
 @inner
@@ -140,7 +139,7 @@ def _draw_features(
         drawn[node, shuffled[r]] = True
 
 
-# --- sums of a node ----------------------------------------------------------------------------------------------------
+# --- sums of a node --------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -198,14 +197,19 @@ def _sum_vectors(
         n_listed += int64(mask[space.base[order] + c])
     for p in range(first, last):
         i = uint64(rows[p])
-        j, place = row_type[i], uint64((p - first) * lanes)
+        j, place, at = row_type[i], uint64((p - first) * lanes), i * uint64(n_contexts * n_sums)
         if order == 0:
             for w in range(uint64(n_sums)):
                 own[place + w] = rounded.vectors[i, w]
+        elif j == order and n_sums == 2:  # one output
+            g, h = np.int32(0), np.int32(0)
+            for q in range(n_listed):
+                g += cells[at + uint64(listed[q])]
+                h += cells[at + uint64(listed[q] + 1)]
+            own[place], own[place + uint64(1)] = g, h
         else:
             for w in range(uint64(n_sums)):
                 own[place + w] = 0
-            at = i * uint64(n_contexts * n_sums)
             for q in range(n_listed if j == order else 0):
                 add_lanes(own, cells, place, at + uint64(listed[q]), uint64(n_sums))
             for c in range(0 if j == order else space.n_contexts_of[j]):
@@ -348,7 +352,7 @@ def _finish(
                 contexts[there, e, w] -= contexts[here, e, w]
 
 
-# --- histograms and search ---------------------------------------------------------------------------------------------
+# --- histograms and search -------------------------------------------------------------------------------------------
 
 
 @inner
@@ -391,7 +395,8 @@ def _divide_block(
         is_few = ENTRIES_PER_CELL * n_entries < block[LAST_CELL] - block[FIRST_CELL]
         if is_measured or (wants_small and not is_few):
             subtract_block(
-                block, sums.cells[here], sums.counts[here], lanes, sums.cells[there], sums.counts[there]
+                block, sums.cells[here], sums.counts[here], lanes, pair[SAME_ROWS] != 0, sums.cells[there],
+                sums.counts[there],
             )  # fmt: skip
         else:
             take_part(columns, block, _part(work, small), lanes, sums.cells[there], sums.counts[there])
@@ -439,7 +444,7 @@ def _keep_best(
         _free_slot(nodes, node)
 
 
-# --- slots -------------------------------------------------------------------------------------------------------------
+# --- slots -----------------------------------------------------------------------------------------------------------
 
 
 @inner
@@ -466,15 +471,15 @@ def _take_slot(
         worst = int64(-1)
         for leaf in range(progress[N_LEAVES]):
             other = nodes.leaf_node[leaf]
-            if state[other, SLOT] >= 0 and other != node and other != kept and state[other, LEFT_CHILD] == 0:  # noqa: PLR1714
-                if worst < 0 or nodes.gain[other] < nodes.gain[worst]:
-                    worst = other
+            is_open = state[other, SLOT] >= 0 and state[other, LEFT_CHILD] == 0 and other not in (node, kept)
+            if is_open and (worst < 0 or nodes.gain[other] < nodes.gain[worst]):
+                worst = other
         _free_slot(nodes, worst)
     progress[N_FREE] -= 1
     state[node, SLOT] = nodes.free[progress[N_FREE]]
 
 
-# --- splitting ---------------------------------------------------------------------------------------------------------
+# --- splitting -------------------------------------------------------------------------------------------------------
 
 
 @inner
@@ -490,13 +495,18 @@ def _divide_rows(
     left, right, task = state[node, LEFT_CHILD], state[node, RIGHT_CHILD], nodes.task[node]
     split = finds.kind[task, node], finds.feature[task, node]
     goes_left = finds.left[task, node]
-    first, fitted, last = state[node, START], state[node, START] + state[node, FITTED], state[node, START] + state[node, SIZE]
+    first = state[node, START]
+    fitted, last = first + state[node, FITTED], first + state[node, SIZE]
     for e in range(nodes.mask.shape[1]):
         nodes.mask[left, e] = nodes.mask[node, e]
         nodes.mask[right, e] = nodes.mask[node, e]
     if weighted is None:
-        mark_rows(columns, split, goes_left, int64(-1), rows, first, last, mark)
-        n_left, n_left_fitted = divide_in_place(mark, rows, nodes.spare, first, fitted - first, last)
+        span = first, fitted, last
+        if split[0] == DENSE:
+            n_left, n_left_fitted = divide_in_place(columns.dense, split[1], goes_left, rows, nodes.spare, span)
+        else:
+            mark_rows(columns, split, goes_left, int64(-1), rows, first, last, mark)
+            n_left, n_left_fitted = divide_in_place(None, int64(0), mark, rows, nodes.spare, span)
         state[left, START], state[left, SIZE], state[left, FITTED] = first, n_left, n_left_fitted
         state[right, START], state[right, SIZE] = first + n_left, last - first - n_left
         state[right, FITTED] = fitted - first - n_left_fitted
@@ -676,7 +686,7 @@ def _commit(
     nodes.progress[N_LEAVES] += 1
 
 
-# --- the loop ----------------------------------------------------------------------------------------------------------
+# --- the loop --------------------------------------------------------------------------------------------------------
 
 
 @inner

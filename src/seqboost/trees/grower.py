@@ -247,12 +247,12 @@ class Grower:
     def _search(self, problem: Problem, work: Workspace, is_measured: bool, scratch: Scratch) -> None:
         """Search the blocks of features on threads."""
 
-        def task(*task: int) -> None:
-            own = self.scratch.get() if task[0] > 0 else scratch
+        def task(number: int, first: int, last: int) -> None:
+            own = self.scratch.get() if number > 0 else scratch
             try:
-                search_blocks(problem, self.weighted, work, task, is_measured, own)
+                search_blocks(problem, self.weighted, work, (number, first, last), is_measured, own)
             finally:
-                if task[0] > 0:
+                if number > 0:
                     self.scratch.put(own)
 
         run_tasks(task, self.tasks, self.n_threads)
@@ -313,7 +313,7 @@ class Grower:
     def _leaf_rows(self, state: NDArray[np.int64]) -> LeafRows:
         """Return which positions and contexts each leaf holds."""
         nodes, n = self.work.nodes, len(state)
-        start, size = state[:, START], state[:, SIZE]
+        start, size = state[:, START].copy(), state[:, SIZE].copy()  # contiguous: calls of kernels are faster
         mask = nodes.mask[nodes.leaf_node[:n]]
         if self.weighted is None:
             rows = nodes.rows[: int((start + size).max())].copy()

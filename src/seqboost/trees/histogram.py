@@ -17,25 +17,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inlined, inner, int64, uint64
-from seqboost.trees.columns import Columns, DenseColumns, SparseColumns
+from seqboost.core.jit import inner, int64, uint64
+from seqboost.trees.columns import Columns, DenseColumns
 from seqboost.trees.intrinsics import (
-    add_eight,
-    add_four,
-    add_rows_of_eight,
-    add_rows_of_four,
-    add_rows_of_sixteen,
-    add_rows_of_two,
-    add_sixteen,
+    add_lanes,
     add_to_cells_of_eight,
     add_to_cells_of_four,
     add_to_cells_of_sixteen,
     add_to_cells_of_twelve,
-    add_two,
     prefetch,
-    subtract_eight,
-    subtract_four,
-    subtract_sixteen,
+    subtract_lanes,
 )
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
@@ -48,15 +39,12 @@ __all__ = [
     "SORT",
     "Part",
     "Sums",
-    "add_lanes",
-    "add_rows_of_lanes",
     "add_part",
     "block_tasks",
     "clear_block",
     "count_block",
     "feature_blocks",
     "subtract_block",
-    "subtract_lanes",
     "take_part",
 ]
 
@@ -119,73 +107,6 @@ def _parts(start: NDArray[np.generic], most: int) -> list[tuple[int, int]]:
             parts.append((first, last))
             first = last
     return parts
-
-
-@inlined
-def add_lanes(
-    sums: NDArray[np.int32],  # IN/OUT (…)
-    vectors: NDArray[np.int32],  # IN (…)
-    at: int,  # IN place in ``sums``
-    place: int,  # IN place in ``vectors``
-    n: int,  # IN an even number of lanes
-) -> None:
-    """Add lanes that stand side by side."""
-    end = at + n
-    while at + uint64(16) <= end:
-        add_sixteen(sums, vectors, at, place)
-        at, place = at + uint64(16), place + uint64(16)
-    if n & uint64(8):
-        add_eight(sums, vectors, at, place)
-        at, place = at + uint64(8), place + uint64(8)
-    if n & uint64(4):
-        add_four(sums, vectors, at, place)
-        at, place = at + uint64(4), place + uint64(4)
-    if n & uint64(2):
-        add_two(sums, vectors, at, place)
-
-
-@inlined
-def add_rows_of_lanes(
-    sums: NDArray[np.int32],  # IN/OUT (…)
-    vectors: NDArray[np.int32],  # IN (…)
-    at: int,  # IN place in ``sums``
-    places: tuple[int, int, int, int],  # IN places in ``vectors``
-    n: int,  # IN an even number of lanes
-) -> None:
-    """Add four vectors at once: sums are fetched and stored less often."""
-    a, b, c, d = places
-    end = at + n
-    while at + uint64(16) <= end:
-        add_rows_of_sixteen(sums, vectors, at, (a, b, c, d))
-        at, a, b, c, d = at + uint64(16), a + uint64(16), b + uint64(16), c + uint64(16), d + uint64(16)
-    if n & uint64(8):
-        add_rows_of_eight(sums, vectors, at, (a, b, c, d))
-        at, a, b, c, d = at + uint64(8), a + uint64(8), b + uint64(8), c + uint64(8), d + uint64(8)
-    if n & uint64(4):
-        add_rows_of_four(sums, vectors, at, (a, b, c, d))
-        at, a, b, c, d = at + uint64(4), a + uint64(4), b + uint64(4), c + uint64(4), d + uint64(4)
-    if n & uint64(2):
-        add_rows_of_two(sums, vectors, at, (a, b, c, d))
-
-
-@inlined
-def subtract_lanes(
-    sums: NDArray[np.int32],  # IN/OUT (…)
-    vectors: NDArray[np.int32],  # IN (…)
-    at: int,  # IN place in ``sums``
-    place: int,  # IN place in ``vectors``
-    n: int,  # IN a multiple of four lanes
-) -> None:
-    """Subtract lanes that stand side by side."""
-    end = at + n
-    while at + uint64(16) <= end:
-        subtract_sixteen(sums, vectors, at, place)
-        at, place = at + uint64(16), place + uint64(16)
-    if n & uint64(8):
-        subtract_eight(sums, vectors, at, place)
-        at, place = at + uint64(8), place + uint64(8)
-    if n & uint64(4):
-        subtract_four(sums, vectors, at, place)
 
 
 @inner
@@ -275,13 +196,13 @@ def _add_dense(
         here = address[i]
         at = uint64(here + shift)
         if is_slice and width == uint64(4):
-            add_to_cells_of_four(flat, vectors, place, codes, at, start, begin, stop)
+            add_to_cells_of_four(flat, vectors, place, codes, at, start, (begin, stop))
         elif is_slice and width == uint64(8):
-            add_to_cells_of_eight(flat, vectors, place, codes, at, start, begin, stop)
+            add_to_cells_of_eight(flat, vectors, place, codes, at, start, (begin, stop))
         elif is_slice and width == uint64(12):
-            add_to_cells_of_twelve(flat, vectors, place, codes, at, start, begin, stop)
+            add_to_cells_of_twelve(flat, vectors, place, codes, at, start, (begin, stop))
         elif is_slice and width == uint64(16):
-            add_to_cells_of_sixteen(flat, vectors, place, codes, at, start, begin, stop)
+            add_to_cells_of_sixteen(flat, vectors, place, codes, at, start, (begin, stop))
         else:
             for f in range(begin, stop):
                 code = codes[uint64(here + displacement[f])]
@@ -333,6 +254,7 @@ def subtract_block(
     child: NDArray[np.int32],  # IN (n_cells, n_lanes)
     child_counts: NDArray[np.int32],  # IN (n_cells,)
     lanes: tuple[int, int],  # IN those of positions and of positions that the sibling does not hold
+    same_rows: bool,  # IN whether contexts were divided, so that the sibling may hold positions of the child
     cells: NDArray[np.int32],  # IN/OUT (n_cells, n_lanes) of the parent; becomes the sibling's
     counts: NDArray[np.int32],  # IN/OUT (n_cells,)
 ) -> None:
@@ -344,14 +266,15 @@ def subtract_block(
         for x in range(width * first, width * last):
             flat[x] -= taken[x]
         for cell in range(first, last):
-            left = taken[width * cell + lost]
-            flat[width * cell + n] += child_counts[cell] - left
-            counts[cell] -= left
-        return
-    for cell in range(first, last):
-        if child_counts[cell] > 0:
-            at = width * cell
-            subtract_lanes(flat, taken, at, at, width)
-            left = taken[at + lost]
-            flat[at + n] += child_counts[cell] - left
-            counts[cell] -= left
+            counts[cell] -= child_counts[cell]
+    else:
+        for cell in range(first, last):
+            if child_counts[cell] > 0:
+                subtract_lanes(flat, taken, width * cell, width * cell, width)
+                counts[cell] -= child_counts[cell]
+    if same_rows:
+        for cell in range(first, last):
+            if child_counts[cell] > 0:
+                kept = child_counts[cell] - taken[width * cell + lost]
+                flat[width * cell + n] += kept
+                counts[cell] += kept

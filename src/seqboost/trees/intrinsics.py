@@ -10,31 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-import numpy as np
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 __all__ = [
-    "add_eight",
     "add_eight_floats",
-    "add_four",
+    "add_lanes",
     "add_one_float",
-    "add_rows_of_eight",
-    "add_rows_of_four",
-    "add_rows_of_sixteen",
-    "add_rows_of_two",
-    "add_sixteen",
+    "add_rows_of_lanes",
     "add_to_cells_of_eight",
     "add_to_cells_of_four",
     "add_to_cells_of_sixteen",
     "add_to_cells_of_twelve",
-    "add_two",
     "prefetch",
-    "subtract_eight",
-    "subtract_four",
-    "subtract_sixteen",
+    "subtract_lanes",
     "sum_prefixes",
 ]
 
@@ -47,17 +38,17 @@ def _require(expected: types.Type, *arrays: Any) -> None:
 
 if numba.config.DISABLE_JIT:
 
-    def _lane_adder(name: str, width: int, sign: int, n_vectors: int) -> Any:
-        def add(sums: Any, vectors: Any, at: Any, places: Any) -> None:
-            a = int(at)
+    def _lane_adder(name: str, sign: int, n_vectors: int) -> Any:
+        def add(sums: Any, vectors: Any, at: Any, places: Any, n: Any) -> None:
+            a, n = int(at), int(n)
             for place in places if n_vectors > 1 else (places,):
-                sums[a : a + width] += sign * vectors[int(place) : int(place) + width]
+                sums[a : a + n] += sign * vectors[int(place) : int(place) + n]
 
         return add
 
     def _cell_adder(name: str, width: int) -> Any:
-        def add(cells: Any, vectors: Any, place: Any, codes: Any, at: Any, start: Any, first: Any, last: Any) -> None:
-            for f in range(int(first), int(last)):
+        def add(cells: Any, vectors: Any, place: Any, codes: Any, at: Any, start: Any, span: Any) -> None:
+            for f in range(int(span[0]), int(span[1])):
                 cell = width * (int(start[f]) + int(codes[(int(at) + f) % 2**64]))
                 cells[cell : cell + width] += vectors[int(place) : int(place) + width]
 
@@ -88,32 +79,50 @@ else:
         data = context.make_array(signature.args[array])(context, builder, arguments[array]).data
         return builder.bitcast(builder.gep(data, [index]), lane.as_pointer())
 
-    def _lane_adder(name: str, width: int, sign: int, n_vectors: int) -> Any:
-        """Make a function that adds ``vectors[place + q]`` to ``sums[at + q]``, or subtracts it.
+    def _lane_adder(name: str, sign: int, n_vectors: int) -> Any:
+        """Make a function that adds ``vectors[place + q]`` to ``sums[at + q]``, or subtracts it, for q below an even n.
 
         With several vectors there is a tuple of places, and the sums are fetched and stored once.
         """
 
-        def add(typing_context: Any, sums: Any, vectors: Any, at: Any, places: Any) -> Any:
+        def add(typing_context: Any, sums: Any, vectors: Any, at: Any, places: Any, n: Any) -> Any:
             _require(types.int32, sums, vectors)
 
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 from llvmlite import ir
 
-                lanes = ir.VectorType(ir.IntType(32), width)
-                here = _pointer(context, builder, signature, arguments, 0, arguments[2], lanes)
-                total = None
-                for r in range(n_vectors):
-                    place = builder.extract_value(arguments[3], r) if n_vectors > 1 else arguments[3]
-                    there = _pointer(context, builder, signature, arguments, 1, place, lanes)
-                    vector = builder.load(there, align=4)
-                    total = vector if total is None else builder.add(total, vector)
-                old = builder.load(here, align=4)
-                builder.store(builder.add(old, total) if sign > 0 else builder.sub(old, total), here, align=4)
+                long = ir.IntType(64)
+                starts = [arguments[3]]
+                if n_vectors > 1:
+                    starts = [builder.extract_value(arguments[3], r) for r in range(n_vectors)]
+
+                def add_part(width: int, offset: Any) -> None:
+                    lanes = ir.VectorType(ir.IntType(32), width)
+
+                    def pointer(array: int, start: Any) -> Any:
+                        index = builder.add(start, offset)
+                        return _pointer(context, builder, signature, arguments, array, index, lanes)
+
+                    total = builder.load(pointer(1, starts[0]), align=4)
+                    for start in starts[1:]:
+                        total = builder.add(total, builder.load(pointer(1, start), align=4))
+                    here = pointer(0, arguments[2])
+                    old = builder.load(here, align=4)
+                    builder.store(builder.add(old, total) if sign > 0 else builder.sub(old, total), here, align=4)
+
+                offset = builder.and_(arguments[4], ir.Constant(long, -16))
+                step = ir.Constant(long, 16)
+                with cgutils.for_range_slice(builder, ir.Constant(long, 0), offset, step, long) as (q, _):
+                    add_part(16, q)
+                for width in (8, 4, 2):
+                    part = builder.and_(arguments[4], ir.Constant(long, width))
+                    with builder.if_then(builder.icmp_unsigned("!=", part, ir.Constant(long, 0))):
+                        add_part(width, offset)
+                    offset = builder.add(offset, part)
                 return context.get_dummy_value()
 
-            where = types.uint64 if n_vectors == 1 else types.UniTuple(types.uint64, n_vectors)
-            return types.void(sums, vectors, types.uint64, where), generate
+            where = types.uint64 if n_vectors == 1 else places
+            return types.void(sums, vectors, types.uint64, where, types.uint64), generate
 
         add.__name__ = name
         return intrinsic(add)
@@ -126,7 +135,7 @@ else:
         """
 
         def add(
-            typing_context: Any, cells: Any, vectors: Any, place: Any, codes: Any, at: Any, start: Any, first: Any, last: Any
+            typing_context: Any, cells: Any, vectors: Any, place: Any, codes: Any, at: Any, start: Any, span: Any
         ) -> Any:
             _require(types.int32, cells, vectors)
             _require(types.uint8, codes)
@@ -147,7 +156,8 @@ else:
                     pointer = builder.bitcast(builder.gep(data(1), [shift]), lane.as_pointer())
                     addends.append(builder.load(pointer, align=4))
                     shift = builder.add(shift, ir.Constant(long, n))
-                with cgutils.for_range_slice(builder, arguments[6], arguments[7], ir.Constant(long, 1), long) as (f, _):
+                first, last = (builder.extract_value(arguments[6], x) for x in range(2))
+                with cgutils.for_range_slice(builder, first, last, ir.Constant(long, 1), long) as (f, _):
                     code = builder.load(builder.gep(codes_, [builder.add(arguments[4], f)]))
                     cell = builder.add(builder.load(builder.gep(starts, [f])), builder.zext(code, long))
                     index = builder.mul(cell, ir.Constant(long, width))
@@ -158,7 +168,7 @@ else:
                 return context.get_dummy_value()
 
             word = types.uint64
-            return types.void(cells, vectors, word, codes, word, start, word, word), generate
+            return types.void(cells, vectors, word, codes, word, start, span), generate
 
         add.__name__ = name
         return intrinsic(add)
@@ -191,8 +201,8 @@ else:
     ) -> Any:
         """Add cells of a line, one after another, to four running sums; write each of the sums.
 
-        With ``start, width, lane = shape``, the lanes of value r begin at ``cells[(start + line[r])·width + lane]``, the
-        running sums at ``running[lane]``. Sum w after value r is written to ``prefix[(lane + w)·stride + r]``: four
+        With ``start, width, lane = shape``, the lanes of value r begin at ``cells[(start + line[r])·width + lane]``,
+        the running sums at ``running[lane]``. Sum w after value r is written to ``prefix[(lane + w)·stride + r]``: four
         values of four lanes are transposed in registers. The number of values is a multiple of four.
         """
         _require(types.int32, cells, running, prefix)
@@ -217,7 +227,8 @@ else:
             sums, values, written, state = data(0), data(1), data(5), at(data(4), lane)
             total = cgutils.alloca_once_value(builder, builder.load(state, align=4))
             lines = [builder.mul(builder.add(lane, ir.Constant(long, w)), arguments[6]) for w in range(4)]
-            with cgutils.for_range_slice(builder, ir.Constant(long, 0), arguments[2], ir.Constant(long, 4), long) as (r, _):
+            none, four = ir.Constant(long, 0), ir.Constant(long, 4)
+            with cgutils.for_range_slice(builder, none, arguments[2], four, long) as (r, _):
                 after = []
                 for x in range(4):
                     value = builder.load(builder.gep(values, [builder.add(r, ir.Constant(long, x))]))
@@ -236,7 +247,7 @@ else:
             return context.get_dummy_value()
 
         word = types.uint64
-        return types.void(cells, line, word, types.UniTuple(word, 3), running, prefix, word), generate
+        return types.void(cells, line, word, shape, running, prefix, word), generate
 
     @intrinsic
     def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
@@ -258,14 +269,11 @@ else:
         return types.void(array, types.uint64), generate
 
 
-add_sixteen, add_eight = _lane_adder("add_sixteen", 16, 1, 1), _lane_adder("add_eight", 8, 1, 1)
-add_four, add_two = _lane_adder("add_four", 4, 1, 1), _lane_adder("add_two", 2, 1, 1)
-subtract_sixteen, subtract_eight = _lane_adder("subtract_sixteen", 16, -1, 1), _lane_adder("subtract_eight", 8, -1, 1)
-subtract_four = _lane_adder("subtract_four", 4, -1, 1)
-add_rows_of_sixteen, add_rows_of_eight = _lane_adder("add_rows_of_sixteen", 16, 1, 4), _lane_adder("add_rows_of_eight", 8, 1, 4)
-add_rows_of_four, add_rows_of_two = _lane_adder("add_rows_of_four", 4, 1, 4), _lane_adder("add_rows_of_two", 2, 1, 4)
+add_lanes, subtract_lanes = _lane_adder("add_lanes", 1, 1), _lane_adder("subtract_lanes", -1, 1)
+add_rows_of_lanes = _lane_adder("add_rows_of_lanes", 1, 4)
 
-add_to_cells_of_four, add_to_cells_of_eight = _cell_adder("add_to_cells_of_four", 4), _cell_adder("add_to_cells_of_eight", 8)
+add_to_cells_of_four = _cell_adder("add_to_cells_of_four", 4)
+add_to_cells_of_eight = _cell_adder("add_to_cells_of_eight", 8)
 add_to_cells_of_twelve = _cell_adder("add_to_cells_of_twelve", 12)
 add_to_cells_of_sixteen = _cell_adder("add_to_cells_of_sixteen", 16)
 

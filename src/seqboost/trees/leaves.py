@@ -110,7 +110,7 @@ class LeafRows:
     def prepare(self) -> None:
         """Find the rows' patterns, before threads need them."""
         if self.weight is None:
-            self.patterns  # noqa: B018: found once
+            assert self.patterns is not None  # found once
 
     @cached_property
     def patterns(self) -> Patterns:
@@ -170,10 +170,13 @@ class LeafRows:
         """
         n_labels = len(gradient)
         sums = np.empty((2, len(self.start), n_labels))
-        weight = np.ones(self.rows.size, dtype=np.float32) if self.weight is None else self.weight
         segments = self.rows, self.start, n_fitted
 
         def task(first: int, last: int) -> None:
+            if self.weight is None and gradient.shape[2] == 1:
+                _sum_rows(segments, gradient, hessian, (first, last), sums)
+                return
+            weight = np.ones(self.rows.size, dtype=np.float32) if self.weight is None else self.weight
             _sum_leaves(self.space, segments, weight, self.mask, gradient, hessian, (first, last), sums)
 
         parts = [(k, min(k + LABELS_PER_TASK, n_labels)) for k in range(0, n_labels, LABELS_PER_TASK)]
@@ -251,7 +254,12 @@ def _add_outputs(
     eight, one, n_contexts, n_patterns = uint64(8), uint64(1), uint64(old.shape[2]), uint64(outputs.shape[1])
     here, there, added = old.reshape(-1), new.reshape(-1), outputs.reshape(-1)
     is_whole = rows.size == n_rows
-    for k in range(n_labels):
+    for k in range(n_labels if n_contexts == one else 0):
+        first, line = uint64(k * n_rows), uint64(k) * n_patterns
+        for p in range(uint64(rows.size)):
+            i = p if is_whole else uint64(rows[p])
+            there[first + i] = here[first + i] + added[line + uint64(number[i])]
+    for k in range(n_labels if n_contexts > one else 0):
         for p in range(uint64(rows.size)):
             i = p if is_whole else uint64(rows[p])
             row = n_contexts * (uint64(k * n_rows) + i)
@@ -298,6 +306,36 @@ def _add_weighted(
             else:
                 for q in range(n_listed):
                     new[i, listed[q]] += x
+
+
+@lean
+def _sum_rows(
+    segments: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]],  # IN positions, start and size of leaves
+    gradient: NDArray[np.float32],  # IN (n_labels, n_rows, 1)
+    hessian: NDArray[np.float32],  # IN (n_labels, n_rows, 1)
+    labels: tuple[int, int],  # IN those to sum
+    sums: NDArray[np.float64],  # OUT (2, n_leaves, n_labels)
+) -> None:
+    """Sum the derivatives of some labels over the leaves, where there is one context; four sums are added at once."""
+    rows, start, size = segments
+    g, h, n_rows = gradient.reshape(-1), hessian.reshape(-1), uint64(gradient.shape[1])
+    one, two, three = uint64(1), uint64(2), uint64(3)
+    for k in range(labels[0], labels[1]):
+        at = uint64(k) * n_rows
+        for leaf in range(start.size):
+            g0, g1, g2, g3, h0, h1, h2, h3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            last = uint64(start[leaf] + size[leaf])
+            last_four = last - uint64(size[leaf] % 4)
+            for p in range(uint64(start[leaf]), last_four, uint64(4)):
+                a, b = at + uint64(rows[p]), at + uint64(rows[p + one])
+                c, d = at + uint64(rows[p + two]), at + uint64(rows[p + three])
+                g0, g1, g2, g3 = g0 + g[a], g1 + g[b], g2 + g[c], g3 + g[d]
+                h0, h1, h2, h3 = h0 + h[a], h1 + h[b], h2 + h[c], h3 + h[d]
+            for p in range(last_four, last):
+                a = at + uint64(rows[p])
+                g0, h0 = g0 + g[a], h0 + h[a]
+            sums[0, leaf, k] = (g0 + g1) + (g2 + g3)
+            sums[1, leaf, k] = (h0 + h1) + (h2 + h3)
 
 
 @jit

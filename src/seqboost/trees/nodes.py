@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from seqboost.trees.columns import Policies, Problem
 from seqboost.trees.histogram import Sums
 from seqboost.trees.quantise import Rounded, Units, n_lanes
-from seqboost.trees.scan import LONGEST_LINE, STRIDE, Scratch
+from seqboost.trees.scan import STRIDE, Scratch
 
 __all__ = ["Detours", "Finds", "Nodes", "Ranking", "Splits", "Weighted", "Workspace", "histogram_slots"]
 

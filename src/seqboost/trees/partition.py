@@ -14,12 +14,14 @@ parent, and the other goes to the end of the segments.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
 from seqboost.core.jit import inner, int64, uint64
-from seqboost.trees.columns import Columns
+from seqboost.trees.columns import Columns, DenseColumns
 from seqboost.trees.nodes import Weighted
 from seqboost.trees.tree import DENSE
 
@@ -101,30 +103,31 @@ def mark_contexts(
 
 @inner
 def divide_in_place(
-    mark: NDArray[np.uint8],  # IN (last - first,) LEFT or RIGHT
+    dense: DenseColumns | None,
+    feature: int,  # IN a dense one
+    left: NDArray[Any],  # IN (max_values,) whether a code goes left; without ``dense``: marks, LEFT or RIGHT
     rows: NDArray[np.int32],  # IN/OUT positions
     spare: NDArray[np.int32],  # SCRATCH (n_rows,)
-    first: int,  # IN
-    n_fitted: int,  # IN fitted positions of the node
-    last: int,  # IN
+    span: tuple[int, int, int],  # IN first, end of the fitted, end
 ) -> tuple[int, int]:
     """Move the positions that go left to the front; return how many they are, and how many of them are fitted."""
-    one, begin = uint64(1), uint64(first)
-    a, b, n_left_fitted = begin, uint64(0), uint64(0)
-    for stop in (uint64(first + n_fitted), uint64(last)):
-        for p in range(begin, stop):
-            row, step = rows[p], uint64(mark[p - uint64(first)])
-            # Both places are written and one counter moves: no branch to mispredict.
-            rows[a] = row
-            spare[b] = row
-            a += step
-            b += one - step
-        if stop == uint64(first + n_fitted) and begin == uint64(first):
-            n_left_fitted = a - uint64(first)
-        begin = stop
+    first, fitted, last = uint64(span[0]), uint64(span[1]), uint64(span[2])
+    a, b, n_left_fitted = first, uint64(0), uint64(0)
+    for p in range(first, last):
+        row = rows[p]
+        if dense is None:
+            step = uint64(left[p - first])
+        else:
+            step = uint64(left[dense.codes[uint64(dense.address[uint64(row)] + dense.displacement[feature])]])
+        # Both places are written and one counter moves: no branch to mispredict.
+        rows[a] = row
+        spare[b] = row
+        a += step
+        b += uint64(1) - step
+        n_left_fitted = a if p < fitted else n_left_fitted
     for q in range(b):
         rows[a + q] = spare[q]
-    return int64(a) - first, int64(n_left_fitted)
+    return int64(a - first), int64(max(n_left_fitted, first) - first)
 
 
 @inner
@@ -160,7 +163,7 @@ def divide_to_end(
             weighted.weight[a], weighted.units[a] = (rest, n_rest) if leaving == LEFT else (part, n_part)
             weighted.weight[b], weighted.units[b] = (part, n_part) if leaving == LEFT else (rest, n_rest)
         a += uint64(here != leaving)
-        b += uint64(here == leaving or here == BOTH)  # noqa: PLR1714: a comparison with a tuple costs more
+        b += uint64(here in (leaving, BOTH))
     if fitted == last:
         n_stays, n_leaves = int64(a) - first, int64(b) - end
     return int64(a) - first, n_stays, int64(b) - end, n_leaves

@@ -9,8 +9,9 @@ of the node does not hold (:mod:`seqboost.trees.grow`). Derivatives are written 
 
     q(x) = x·2^a, rounded
 
-with the largest a for which Σ_t Σ_c |x|·2^a < 2^30, so that every sum over any rows and contexts fits an int32. Sums are
-exact: they depend neither on the order of rows nor on threads, and *parent − child = sibling* holds to the bit.
+with the largest a for which Σ_t Σ_c |x|·2^a < 2^30, so that every sum over any rows and contexts fits an int32. Sums
+are exact: they depend neither on the order of rows nor on threads, and *parent − child = sibling* holds to the bit.
+
 Each output has scales of its own: those of a rare label are fine. With more than ``MAX_DECIDING`` labels only some of
 them decide on the splits of a tree, drawn anew for each in proportion to Σ_t Σ_c |Δ| (a sketch of the outputs, after
 Iosipoi and Vakhrushev 2022, "SketchBoost: fast gradient boosted decision tree for multioutput problems").
@@ -24,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inner, int64, jit, reassociating, uint64
+from seqboost.core.jit import inner, int64, jit, lean, reassociating, uint64
 from seqboost.core.threads import run_tasks
 
 __all__ = ["MAX_DECIDING", "Rounded", "Units", "choose_units", "draw_labels", "n_lanes", "round_derivatives"]
@@ -94,9 +95,25 @@ def _output_sums(
         sums[1, k] = sum_hessian
 
 
-def _exponent(x: float) -> int:
-    """Return the e with x < 2^e, within what float32 can scale."""
-    return min(max(math.frexp(x)[1], -90), 150) if x > 0 else 0
+@lean
+def _fill_units(
+    sums: NDArray[np.float64],  # IN (2, n_labels) Σ |Δ| and Σ h
+    labels: NDArray[np.int64],  # IN (n_outputs,)
+    lam: float,  # IN λ
+    units: Units,  # OUT
+) -> None:
+    """Choose the scales: the largest powers of two for which sums stay below 2^30, as far as float32 can scale."""
+    for k in range(labels.size):
+        for side in range(2):
+            total = sums[side, labels[k]]
+            exponent = min(max(math.frexp(total)[1], -90), 150) if total > 0 else 0
+            unit = math.ldexp(1.0, int64(exponent - SUM_BITS))
+            if side == 0:
+                units.gradient[k] = unit
+            else:
+                units.curvature[k] = unit
+        units.weight[k] = units.gradient[k] * units.gradient[k] / units.curvature[k]
+        units.penalty[k] = lam / max(units.curvature[k], lam / LARGEST)
 
 
 def choose_units(
@@ -136,14 +153,13 @@ def choose_units(
         The labels that decide, in rising order.
     """
     n_labels = len(gradient)
-    sums = np.zeros((2, n_labels))
+    sums = np.empty((2, n_labels))
     parts = [(k, min(k + LABELS_PER_TASK, n_labels)) for k in range(0, n_labels, LABELS_PER_TASK)]
     run_tasks(lambda a, b: _output_sums(gradient, hessian, rows, n_fitted, a, b, sums), parts, n_threads)
     labels = draw_labels(sums[0], n_deciding, seed)
-    bits = np.array([[SUM_BITS - _exponent(total) for total in part] for part in sums[:, labels].tolist()])
-    unit = np.ldexp(1.0, -bits)
-    penalty = l2_regularization / np.maximum(unit[1], l2_regularization / LARGEST)
-    return Units(unit[0], unit[1], unit[0] ** 2 / unit[1], penalty), labels
+    units = Units(*np.empty((4, len(labels))))
+    _fill_units(sums, labels, l2_regularization, units)
+    return units, labels
 
 
 def draw_labels(influence: NDArray[np.float64], n_deciding: int, seed: int) -> NDArray[np.int64]:
@@ -221,7 +237,7 @@ def _round_rows(
     first: int,  # IN
     last: int,  # IN
     labels: NDArray[np.int64],  # IN (n_outputs,)
-    scale: NDArray[np.float32],  # IN (2, n_outputs) 2^a and 2^b
+    units: Units,
     half: np.float32,  # IN ½, or 0 to round towards zero
     count: int,  # IN what a row counts
     rounded: Rounded,  # OUT
@@ -241,8 +257,9 @@ def _round_rows(
         m = r * n_contexts
         for k in range(labels.size):
             at = labels[k] * n + i * n_contexts
-            _round_cells(flat_gradient, at, m, scale[0, k], half, buffer, k * size)
-            _round_cells(flat_hessian, at, m, scale[1, k], half, buffer, (labels.size + k) * size)
+            a, b = np.float32(1.0 / units.gradient[k]), np.float32(1.0 / units.curvature[k])
+            _round_cells(flat_gradient, at, m, a, half, buffer, k * size)
+            _round_cells(flat_hessian, at, m, b, half, buffer, (labels.size + k) * size)
         _lay_rows(buffer, size, i, r, count, rounded)
         p += r
 
@@ -260,11 +277,10 @@ def round_derivatives(
     n_threads: int = 1,
 ) -> None:
     """Write the derivatives of the fitted rows, which count ``count`` each, as integers; see :func:`choose_units`."""
-    scale = np.stack([1.0 / units.gradient, 1.0 / units.curvature]).astype(np.float32)
     half = np.float32(0.5 if n_fitted * gradient.shape[2] <= MAX_ROUNDED_CELLS else 0.0)
 
     def task(first: int, last: int) -> None:
-        _round_rows(gradient, hessian, rows, first, last, labels, scale, half, count, rounded)
+        _round_rows(gradient, hessian, rows, first, last, labels, units, half, count, rounded)
 
     parts = [(p, min(p + ROWS_PER_TASK, n_fitted)) for p in range(0, n_fitted, ROWS_PER_TASK)]
     run_tasks(task, parts, n_threads)

@@ -138,9 +138,9 @@ class SampleGrower:
         """Return the problem of ``rows`` alone, valid until the next call."""
         (dense, sparse), space, limits = self.grower.problem
         _gather_rows(rows, (dense.address, sparse.padded_row, space.row_type), self._rows)
-        address, padded_row, row_type = (array[: rows.size] for array in self._rows)
-        columns = Columns(dense._replace(address=address), sparse._replace(padded_row=padded_row))
-        return Problem(columns, space._replace(row_type=row_type), limits)
+        (address, padded_row, row_type), n = self._rows, rows.size
+        columns = Columns(dense._replace(address=address[:n]), sparse._replace(padded_row=padded_row[:n]))
+        return Problem(columns, space._replace(row_type=row_type[:n]), limits)
 
     def _derivatives(
         self, gradient: NDArray[np.float32], hessian: NDArray[np.float32], fitted: Fitted, n: int

@@ -32,7 +32,7 @@ from seqboost.trees.columns import Limits
 from seqboost.trees.intrinsics import sum_prefixes
 from seqboost.trees.quantise import Units
 
-__all__ = ["ABSENT", "LONGEST_LINE", "STRIDE", "Line", "Scratch", "SearchNode", "best_prefix", "gain_to_beat", "node_gain"]
+__all__ = ["ABSENT", "STRIDE", "Line", "Scratch", "SearchNode", "best_prefix", "gain_to_beat", "node_gain"]
 
 ABSENT = -1  # on a line of slots: the positions that carry none
 
@@ -43,7 +43,7 @@ UNSCREENED = -2
 ERROR = 1e-5  # more than twice the relative error of a sum, with 32 outputs
 SHORTEST_LINE, LONGEST_LINE = 8, 512
 PADDING = 32
-STRIDE = LONGEST_LINE + PADDING + 16  # of lanes in Scratch.prefix: those of one prefix must not share a set of the cache
+STRIDE = LONGEST_LINE + PADDING + 16  # of lanes in Scratch.prefix; no power of two, for the sets of the cache
 SMALLEST_PENALTY = 1e-6  # with less, sums that matter might be too small for single precision
 LARGEST_SUM = 1e37
 LARGEST_BITS = int(np.float32(LARGEST_SUM).view(np.int32))
