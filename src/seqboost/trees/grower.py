@@ -18,9 +18,11 @@ from seqboost.trees.histogram import block_tasks, feature_blocks
 from seqboost.trees.leaves import LeafRows
 from seqboost.trees.nodes import (
     FITTED,
+    LEFT_CHILD,
     N_LEAVES,
     N_REDUCED,
     PHASE,
+    RIGHT_CHILD,
     SIZE,
     SLOT,
     START,
@@ -315,11 +317,23 @@ class Grower:
         mask = nodes.mask[nodes.leaf_node[:n]]
         if self.weighted is None:
             rows = nodes.rows[: int((start + size).max())].copy()
+            for leaf in np.flatnonzero(state[:, LEFT_CHILD]).tolist():
+                self._restore(state[leaf], rows)
             return LeafRows(self._problem.space, self._positions, rows, None, start, size, mask)
         # Segments of nodes that were split leave gaps: only what the leaves have is kept.
         parts = [slice(a, a + b) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
         rows, weight = (np.concatenate([array[part] for part in parts]) for array in (nodes.rows, self.weighted.weight))
         return LeafRows(self._problem.space, self._positions, rows, weight, np.cumsum(size) - size, size, mask)
+
+    def _restore(self, leaf: NDArray[np.int64], rows: NDArray[np.int32]) -> None:
+        """Write the positions of a leaf that was split ahead, in vain: its children took its segment."""
+        nodes, fitted, others = self.work.nodes, [], []
+        for child in nodes.state[leaf[[LEFT_CHILD, RIGHT_CHILD]]]:
+            segment = nodes.rows[child[START] : child[START] + child[SIZE]]
+            fitted.append(segment[: child[FITTED]])
+            others.append(segment[child[FITTED] :])
+        both = [np.unique(np.concatenate(part)) for part in (fitted, others)]  # a position may be in both children
+        rows[leaf[START] : leaf[START] + leaf[SIZE]] = np.concatenate(both)
 
     def _routes(self, n_splits: int) -> Routes:
         """Return the shares and surrogates of a finished tree."""
