@@ -273,7 +273,7 @@ def lean_sum(x, first, last):
         total += read(x, i)
     return total
 
-@jit.inner_slicing
+@jit.inner
 def of_slice(x, i):
     return x[2:][i]
 

@@ -20,7 +20,6 @@ __all__ = [
     "inlined",
     "inner",
     "inner_reassociating",
-    "inner_slicing",
     "int64",
     "is_cached",
     "jit",
@@ -63,11 +62,6 @@ def inner(function: F) -> F:
     :func:`lean` one. Tests reach it through a kernel of their own.
     """
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_REFERENCES)
-
-
-def inner_slicing(function: F) -> F:
-    """Compile a kernel that only other kernels call and that works on slices, whose references numba must count."""
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def reassociating(function: F) -> F:

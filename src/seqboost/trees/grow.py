@@ -80,10 +80,18 @@ from seqboost.trees.nodes import (
     Weighted,
     Workspace,
 )
-from seqboost.trees.partition import LEFT, RIGHT, divide_in_place, divide_to_end, mark_contexts, mark_rows
+from seqboost.trees.partition import (
+    LEFT,
+    RIGHT,
+    divide_in_place,
+    divide_to_end,
+    find_surrogates,
+    mark_contexts,
+    mark_rows,
+    send_by_surrogates,
+)
 from seqboost.trees.scan import Scratch
 from seqboost.trees.split import policy_of, search_block
-from seqboost.trees.surrogates import find_surrogates, send_by_surrogates
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["DONE", "MORE_ROOM", "REDUCE", "SEARCH", "SHARES", "advance", "search_blocks"]
@@ -361,7 +369,7 @@ def _fill_block(
     work: Workspace,
     block: NDArray[np.int64],  # IN (N_BLOCK,)
     node: int,  # IN
-    all_lanes: bool,  # IN
+    all_lanes: bool | np.bool_,  # IN
 ) -> None:
     """Make the histogram of a node from its rows, for a block of features."""
     slot, n_lane = work.nodes.state[node, SLOT], int64(2 * work.units.weight.size)

@@ -112,7 +112,7 @@ def _parts(start: NDArray[np.generic], most: int) -> list[tuple[int, int]]:
 @inner
 def clear_block(
     block: NDArray[np.int64],  # IN (N_BLOCK,)
-    all_lanes: bool,  # IN whether those of sparse cells are cleared too
+    all_lanes: bool | np.bool_,  # IN whether those of sparse cells are cleared too
     cells: NDArray[np.int32],  # OUT (n_cells, n_lanes)
     counts: NDArray[np.int32],  # OUT (n_cells,)
 ) -> None:

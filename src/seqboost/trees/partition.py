@@ -10,6 +10,23 @@ of its weight, if both children have contexts of its type.
 
 Then the segment is divided, stably: in place if no position goes both ways; otherwise one child takes the place of its
 parent, and the other goes to the end of the segments.
+
+Rows without a value may also go where a *surrogate* sends them: another feature that divides the rows of the node as
+the split does (Breiman et al. 1984, section 5.3).
+
+Of the rows where both the split's feature and feature g are present, let L(v) and R(v) be the weight of those that have
+value v of g and that the split sends left and right. A surrogate sends each value one way and agrees with the split on
+
+    A = Σ_{v sent left} L(v) + Σ_{v sent right} R(v)          of W = Σ_v L(v) + R(v)
+
+It must do better than sending all one way, A > max(Σ L, Σ R), and surrogates rank by A/W, equal ones in the order of
+features.
+
+* numeric feature: the best threshold, low values on either side; the boundary goes where most of its rows go;
+* categorical feature: every category goes where most of its rows go, and where the split sends more rows in a tie;
+* sparse feature: so does every slot; "absent" goes right, as always.
+
+The value that stands for "missing" is not among those of g.
 """
 
 from __future__ import annotations
@@ -22,12 +39,25 @@ from numpy.typing import NDArray
 from seqboost.core.contexts import Space
 from seqboost.core.jit import inner, int64, uint64
 from seqboost.trees.columns import Columns, DenseColumns
-from seqboost.trees.nodes import Weighted
-from seqboost.trees.tree import DENSE
+from seqboost.trees.nodes import Ranking, Weighted
+from seqboost.trees.tree import DENSE, SPARSE
 
-__all__ = ["BOTH", "LEFT", "RIGHT", "divide_in_place", "divide_to_end", "mark_contexts", "mark_rows", "value_of"]
+__all__ = [
+    "BOTH",
+    "LEFT",
+    "RIGHT",
+    "divide_in_place",
+    "divide_to_end",
+    "find_surrogates",
+    "mark_contexts",
+    "mark_rows",
+    "send_by_surrogates",
+    "value_of",
+]
 
 RIGHT, LEFT, BOTH = 0, 1, 2  # where a position goes
+
+CATEGORIES = -1  # in place of a cut
 
 
 @inner
@@ -167,3 +197,247 @@ def divide_to_end(
     if fitted == last:
         n_stays, n_leaves = int64(a) - first, int64(b) - end
     return int64(a) - first, n_stays, int64(b) - end, n_leaves
+
+
+@inner
+def _count_values(
+    columns: Columns,
+    rows: NDArray[np.int32],  # IN positions
+    units: NDArray[np.int32],  # IN their weights
+    span: tuple[int, int],  # IN first and last of the fitted positions
+    mark: NDArray[np.uint8],  # IN (last - first,)
+    side: int,  # IN which positions count
+    table: NDArray[np.int64],  # OUT (n_cells,)
+) -> int:
+    """Sum the weights of the positions that go to one side by their values; return that of all."""
+    dense, sparse = columns
+    for b in range(table.size):
+        table[b] = 0
+    first, last = span
+    total = int64(0)
+    n_dense_cells = dense.cell_start[dense.cell_start.size - 1]
+    n_slots = int64(sparse.slot_start[sparse.slot_start.size - 1])
+    for p in range(first, last):
+        if mark[p - first] != side:
+            continue
+        n = int64(units[p])
+        total += n
+        address = dense.address[rows[p]]
+        for f in range(uint64(dense.displacement.size)):
+            table[uint64(dense.cell_start[f]) + uint64(dense.codes[uint64(address + dense.displacement[f])])] += n
+        for o in range(sparse.offset.size if n_slots > 0 else 0):
+            row = sparse.padded_row[rows[p]] + sparse.offset[o]
+            for q in range(sparse.indptr[row], sparse.indptr[row + 1]):
+                table[n_dense_cells + o * n_slots + sparse.indices[q]] += n
+    return total
+
+
+@inner
+def _threshold(
+    on_left: NDArray[np.int64],  # IN (n_cells,) L
+    on_right: NDArray[np.int64],  # IN (n_cells,) R
+    start: int,  # IN first cell of the feature
+    n_values: int,  # IN
+) -> tuple[int, int, int, int, bool]:
+    """Return A, Σ L, Σ R, the cut and which way the low side goes, for a numeric feature."""
+    left, right = int64(0), int64(0)
+    for v in range(n_values):
+        left += on_left[start + v]
+        right += on_right[start + v]
+    best, cut, low_left = int64(-1), int64(0), True
+    low = int64(0)  # Σ_{v ≤ cut} L − R
+    for v in range(n_values):
+        low += on_left[start + v] - on_right[start + v]
+        if right + low > best:
+            best, cut, low_left = right + low, int64(v), True
+        if left - low > best:
+            best, cut, low_left = left - low, int64(v), False
+    boundary = start + n_values + 1
+    best = max(best, int64(0)) + max(on_left[boundary], on_right[boundary])
+    return best, left + on_left[boundary], right + on_right[boundary], cut, low_left
+
+
+@inner
+def _majorities(
+    on_left: NDArray[np.int64],  # IN (n_cells,) L
+    on_right: NDArray[np.int64],  # IN (n_cells,) R
+    start: int,  # IN first cell of the feature
+    n_cells: int,  # IN its number of cells
+    missing: int,  # IN the one that does not count; −1: all do
+) -> tuple[int, int, int]:
+    """Return A, Σ L and Σ R if every value goes where most of its rows go."""
+    best, left, right = int64(0), int64(0), int64(0)
+    for v in range(n_cells):
+        if v != missing:
+            here_left, here_right = on_left[start + v], on_right[start + v]
+            best += max(here_left, here_right)
+            left += here_left
+            right += here_right
+    return best, left, right
+
+
+@inner
+def _insert(
+    ranking: Ranking,  # IN/OUT
+    n: int,  # IN surrogates so far
+    agreement: float,
+    kind: int,
+    feature: int,
+    cut: int,
+    low_left: bool,
+) -> int:
+    """Put a surrogate behind all that are as good; return how many there are now."""
+    q = min(n, ranking.agreement.size - 1)
+    if n == ranking.agreement.size and agreement <= ranking.agreement[q]:
+        return n
+    while q > 0 and agreement > ranking.agreement[q - 1]:
+        ranking.agreement[q] = ranking.agreement[q - 1]
+        ranking.kind[q] = ranking.kind[q - 1]
+        ranking.feature[q] = ranking.feature[q - 1]
+        ranking.cut[q] = ranking.cut[q - 1]
+        ranking.low_left[q] = ranking.low_left[q - 1]
+        q -= 1
+    ranking.agreement[q] = agreement
+    ranking.kind[q] = kind
+    ranking.feature[q] = feature
+    ranking.cut[q] = cut
+    ranking.low_left[q] = low_left
+    return min(n + 1, ranking.agreement.size)
+
+
+@inner
+def _rank(
+    columns: Columns,
+    split: tuple[int, int],  # IN kind and feature
+    n_left: int,  # IN weight of the rows that the split sends left, where it can tell
+    n_right: int,  # IN right
+    weighted: Weighted,  # IN on_left and on_right, OUT ranking
+) -> int:
+    """Find the features that divide the rows most like a split; return how many there are."""
+    dense, sparse = columns
+    on_left, on_right, ranking = weighted.on_left, weighted.on_right, weighted.ranking
+    kind, feature = split
+    n = int64(0)
+    if ranking.agreement.size == 0:
+        return n
+    for f in range(dense.displacement.size):
+        if kind == DENSE and f == feature:
+            continue
+        start, n_values = dense.cell_start[f], int64(dense.n_values[f])
+        cut, low_left = int64(CATEGORIES), True
+        if dense.kind[f] == 0:
+            best, left, right, cut, low_left = _threshold(on_left, on_right, start, n_values)
+        else:
+            best, left, right = _majorities(on_left, on_right, start, dense.cell_start[f + 1] - start, n_values)
+        if best > max(left, right):
+            n = _insert(ranking, n, best / (left + right), int64(DENSE), int64(f), cut, low_left)
+    n_sparse = sparse.kind.size
+    n_slots = int64(sparse.slot_start[n_sparse])
+    for o in range(sparse.offset.size if n_slots > 0 else 0):
+        for s in range(n_sparse):
+            f = o * n_sparse + s
+            if not sparse.enabled[o, s] or (kind == SPARSE and f == feature):
+                continue
+            start = dense.cell_start[dense.displacement.size] + o * n_slots + sparse.slot_start[s]
+            size = int64(sparse.slot_start[s + 1]) - int64(sparse.slot_start[s])
+            missing = int64(sparse.missing[s])
+            best, left, right = _majorities(on_left, on_right, start, size, missing)
+            absent_left, absent_right = n_left - left, n_right - right
+            if missing >= 0:
+                absent_left -= on_left[start + missing]
+                absent_right -= on_right[start + missing]
+            best += absent_right
+            left += absent_left
+            right += absent_right
+            if best > max(left, right):
+                rate = best / (left + right)
+                n = _insert(ranking, n, rate, int64(SPARSE), int64(f), int64(CATEGORIES), True)
+    return n
+
+
+@inner
+def _write_left(
+    columns: Columns,
+    weighted: Weighted,
+    number: int,  # IN of the surrogate
+    larger_left: bool,  # IN whether the split sends more rows left
+    left: NDArray[np.bool_],  # OUT (max_values,)
+) -> None:
+    """Write the left set of a surrogate."""
+    dense, sparse = columns
+    ranking, on_left, on_right = weighted.ranking, weighted.on_left, weighted.on_right
+    feature = ranking.feature[number]
+    if ranking.kind[number] == DENSE:
+        start, n_values = dense.cell_start[feature], int64(dense.n_values[feature])
+        n_cells = dense.cell_start[feature + 1] - start
+    else:
+        s = feature % sparse.kind.size
+        start = dense.cell_start[dense.displacement.size] + int64(sparse.slot_start[s])
+        start += feature // sparse.kind.size * int64(sparse.slot_start[sparse.kind.size])
+        n_cells = int64(sparse.slot_start[s + 1]) - int64(sparse.slot_start[s])
+        n_values = int64(sparse.missing[s]) if sparse.missing[s] >= 0 else n_cells
+    for v in range(left.size):
+        left[v] = False
+    for v in range(n_cells):
+        here_left, here_right = on_left[start + v], on_right[start + v]
+        left[v] = here_left > here_right or (here_left == here_right and larger_left)
+    if ranking.cut[number] != CATEGORIES:
+        for v in range(n_values):
+            left[v] = (v <= ranking.cut[number]) == ranking.low_left[number]
+    elif ranking.kind[number] == DENSE:
+        # An unknown category: only a warm start has cells for it.
+        left[n_values + 2] = left[n_values + 2] if n_cells > n_values + 2 else larger_left
+    if n_values < n_cells:
+        left[n_values] = False  # missing: asked for before
+
+
+@inner
+def find_surrogates(
+    columns: Columns,
+    weighted: Weighted,
+    split: tuple[int, int],  # IN kind and feature
+    node: int,  # IN
+    rows: NDArray[np.int32],  # IN positions
+    span: tuple[int, int],  # IN first and last of the fitted positions
+    larger_left: bool,  # IN whether the split sends more rows left
+    mark: NDArray[np.uint8],  # IN (last - first,)
+) -> None:
+    """Write the surrogates of a node's split."""
+    detours, ranking = weighted.detours, weighted.ranking
+    n_left = _count_values(columns, rows, weighted.units, span, mark, int64(LEFT), weighted.on_left)
+    n_right = _count_values(columns, rows, weighted.units, span, mark, int64(RIGHT), weighted.on_right)
+    n = _rank(columns, split, n_left, n_right, weighted)
+    for q in range(n):
+        detours.kind[node, q], detours.feature[node, q] = ranking.kind[q], ranking.feature[q]
+        _write_left(columns, weighted, int64(q), larger_left, detours.left[node, q])
+    detours.n[node] = n
+
+
+@inner
+def send_by_surrogates(
+    columns: Columns,
+    weighted: Weighted,
+    node: int,  # IN
+    larger_left: bool,  # IN
+    rows: NDArray[np.int32],  # IN positions
+    first: int,  # IN
+    last: int,  # IN
+    mark: NDArray[np.uint8],  # IN/OUT (last - first,)
+) -> None:
+    """Send the positions without a value where the first surrogate with one says, or with the larger side."""
+    dense, sparse = columns
+    detours = weighted.detours
+    for p in range(first, last):
+        if mark[p - first] != BOTH:
+            continue
+        mark[p - first] = LEFT if larger_left else RIGHT
+        for q in range(detours.n[node]):
+            kind, feature = int64(detours.kind[node, q]), int64(detours.feature[node, q])
+            v = value_of(columns, kind, feature, int64(rows[p]))
+            if kind == DENSE:
+                is_missing = v == int64(dense.n_values[feature])
+            else:
+                is_missing = v >= 0 and v == int64(sparse.missing[feature % sparse.kind.size])
+            if not is_missing:
+                mark[p - first] = LEFT if v >= 0 and detours.left[node, q, v] else RIGHT
+                break
