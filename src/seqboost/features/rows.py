@@ -20,7 +20,7 @@ from seqboost.core.offsets import sequence_numbers
 from seqboost.features.layout import SUBSET, FeatureLayout
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["BinnedRows", "n_padded_rows", "pad_rows"]
+__all__ = ["BinnedRows", "binned_bytes", "n_padded_rows", "pad_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,3 +114,31 @@ def n_padded_rows(n_rows: int, n_sequences: int, margin: int) -> int:
 def pad_rows(offsets: NDArray[np.int64], margin: int) -> NDArray[np.int64]:
     """Find the padded row of each position: its own number plus `margin` for each sequence begun so far."""
     return np.arange(offsets[-1], dtype=np.int64) + margin * (sequence_numbers(offsets) + 1)
+
+
+def binned_bytes(
+    batch: SequenceBatch | int, layout: FeatureLayout, *, n_sequences: int = 1, slots_per_row: float = 0.0
+) -> int:
+    """Memory a batch will take once binned, in bytes; never less than it does take.
+
+    Parameters
+    ----------
+    batch : SequenceBatch or int
+        The batch, or its number of rows.
+    layout : FeatureLayout
+    n_sequences : int, default=1
+        Number of sequences, if `batch` is a number.
+    slots_per_row : float, default=0.0
+        Number of indicators present in a row, on average, if `batch` is a number.
+    """
+    if isinstance(batch, int | np.integer):
+        n_rows, n_entries = int(batch), int(np.ceil(batch * slots_per_row))
+    else:
+        n_rows, n_sequences = int(batch.offsets[-1]), batch.offsets.size - 1
+        n_entries = 0 if batch.sparse is None else int(batch.sparse.nnz)
+    n_padded = n_padded_rows(n_rows, n_sequences, layout.margin)
+    n_wide = int(np.count_nonzero(layout.sparse_kind == SUBSET))
+    codes = n_padded * layout.n_dense
+    places = 8 * (2 * n_rows + n_sequences + 1 + n_padded + 1)
+    slots = 4 * (n_entries + n_wide * n_padded)
+    return codes + places + slots
