@@ -10,8 +10,9 @@ import pytest
 from model_samples import random_rows, random_tree
 
 from seqboost.exceptions import ModelFileError
-from seqboost.model import Forest, forest_scores, read_model, shared, write_model
+from seqboost.model import Forest, forest_scores, read_model, scoring, tables, write_model
 from seqboost.model import file as model_file
+from seqboost.model.quick import VALUE_BYTES
 from seqboost.model.reference import reference_scores
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
@@ -43,10 +44,26 @@ def test_scores_equal_reference(method, leaves, n_labels, order, n_slots, monkey
     forest = Forest.from_trees(shared_rounds(rng, binned, leaves * 4, n_labels, order), n_labels, order)
     expected = reference_scores(forest, binned)
     assert_same_bits(forest_scores(forest, binned, method=method), expected)
-    monkeypatch.setattr(shared, "MAX_LEAF_NUMBERS", 1)  # few rows at a time
-    monkeypatch.setattr(shared, "BLOCK_BYTES", 64)  # and few trees
+    monkeypatch.setattr(scoring, "SHARED_ROWS_PER_TASK", 5)
     for n_threads in (1, 3):
         assert_same_bits(forest_scores(forest, binned, n_threads, method=method), expected)
+
+
+@pytest.mark.parametrize("n_labels", [2, 600])
+@pytest.mark.parametrize("n_slots", [(), SPARSE_SLOTS], ids=["dense", "sparse"])
+def test_many_blocks(monkeypatch, n_slots, n_labels):
+    """Tables divided into blocks of 16 trees, and values of more labels than the cache holds of a block's leaves."""
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 0)
+    rng = np.random.default_rng(8)
+    binned = random_rows(rng, LENGTHS, n_slots=n_slots)
+    order = int(n_labels < 9)
+    forest = Forest.from_trees(shared_rounds(rng, binned, [31, 1, 60, 9] * 10, n_labels, order), n_labels, order)
+    start = rng.normal(size=(n_labels, len(binned.address), 1)).astype(np.float32)
+    expected = forest_scores(forest, binned, method="traverse", start=start)
+    assert_same_bits(forest_scores(forest, binned, method="masks", start=start), expected)
+    assert len(forest._cache["masks"].block_group) == 4
+    assert n_labels * 60 * 4 * 16 < VALUE_BYTES or n_labels * 60 * 4 * 2 > VALUE_BYTES
+    assert_same_bits(forest_scores(forest, binned, method="masks"), reference_scores(forest, binned))
 
 
 def test_masks_are_used():
@@ -54,7 +71,7 @@ def test_masks_are_used():
     binned = random_rows(rng, LENGTHS)
     forest = Forest.from_trees(shared_rounds(rng, binned, [31] * 50, 3, 0), 3, 0)
     forest_scores(forest, binned, method="masks")
-    assert forest._cache["numbered"]._cache["masks"] is not None
+    assert forest._cache["masks"] is not None
 
 
 @pytest.fixture

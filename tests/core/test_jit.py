@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 import seqboost
@@ -102,6 +103,21 @@ def test_a_disk_that_fills_up_is_no_error(functions, monkeypatch):
     kernel(x)
     np.testing.assert_array_equal(x, [2.0, 2.0])
     assert jit.is_cached(kernel) is False
+
+
+def test_an_index_of_types_that_are_gone_is_no_error(functions, monkeypatch):
+    jit.jit(functions.double)(np.ones(1))
+
+    def refuse(self):
+        raise AttributeError("Can't get attribute 'Space' on <module 'seqboost.trees.space'>")
+
+    monkeypatch.setattr(IndexDataCacheFile, "_load_index", refuse)
+    kernel = jit.jit(functions.double)
+    x = np.ones(2)
+    kernel(x)
+    np.testing.assert_array_equal(x, [2.0, 2.0])
+    assert sum(kernel.stats.cache_misses.values()) == 1
+    monkeypatch.undo()
 
 
 def test_code_is_written_before_the_index_names_it(functions, monkeypatch):

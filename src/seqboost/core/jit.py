@@ -113,7 +113,8 @@ def _amend_cache(kernel: Any, folder: Path) -> None:
         cache_file._source_stamp = _stamp(folder)
     names = ("save", "load", "_load_index", "_save_index", "_save_data", "_data_name")
     if all(hasattr(cache_file, name) for name in names):
-        load = cache_file.load
+        load, load_index = cache_file.load, cache_file._load_index
+        cache_file._load_index = lambda: _readable_index(load_index)
         cache_file.load = lambda key: load((*key, *_flags()))
         cache_file.save = lambda key, data: _save(cache_file, (*key, *_flags()), data)
 
@@ -138,6 +139,14 @@ def _checksum(folder: Path, pattern: str) -> str:
     for file in sorted(folder.glob(pattern)):
         total.update(f"{file.relative_to(folder).as_posix()} {sha256(file.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()
+
+
+def _readable_index(load_index: Callable[[], Any]) -> Any:
+    """Return what a cache holds: nothing, if another version of seqboost wrote it, whose types are gone."""
+    try:
+        return load_index()
+    except (AttributeError, ImportError):
+        return {}
 
 
 def _flags() -> tuple[str, ...]:

@@ -93,10 +93,7 @@ def route_arrays(forest: Forest, layout: FeatureLayout) -> tuple[ForestArrays, R
         asked_code=of_dense[asked],
         asked_slot=asked_slot,
     )
-    matrix = forest.value if forest.is_shared else forest.value[:, None]
-    of_forest = forest_arrays(forest)._replace(
-        feature=read_only(numbered(forest.kind, forest.feature)), value=read_only(matrix)
-    )
+    of_forest = forest_arrays(forest)._replace(feature=read_only(numbered(forest.kind, forest.feature)))
     both_arrays = of_forest, RouteArrays(*(read_only(array) for array in arrays))
     forest._cache["routes"] = (layout, both_arrays)
     return both_arrays
@@ -150,7 +147,7 @@ def walk_both_ways(
     numbers: NDArray[np.int64],  # IN rows to score
     block: int,  # IN trees are taken so many at a time, to stay in the cache
     rows: RowArrays,  # IN
-    forest: ForestArrays,  # IN value (n_leaves, 1), or (n_leaves, K) of shared trees
+    forest: ForestArrays,  # IN
     routes: RouteArrays,  # IN
     context: ContextArrays,  # IN
     stamp: NDArray[np.int64],  # BUFFER (n_used_sparse,) zeros

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from seqboost.core.threads import run_tasks
 from seqboost.model.missing import find_incomplete, route_arrays, walk_both_ways
-from seqboost.model.quick import cut_by_slots, quick_scores
-from seqboost.model.shared import add_vectors, numbered_forest, rows_at_once
+from seqboost.model.quick import cut_by_slots, quick_scores, quick_vectors
 from seqboost.model.tables import QuickTables, build_tables, choose_width
 from seqboost.model.traversal import (
     ContextArrays,
@@ -25,6 +24,7 @@ from seqboost.model.traversal import (
     traverse,
     used_sparse,
 )
+from seqboost.trees.masks import ALL_LEAVES, MAX_LEAVES
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["forest_scores"]
 
 ROWS_PER_TASK = 2048
+SHARED_ROWS_PER_TASK = 512  # what the trees of a block leave of each row is written out
 TREES_PER_BLOCK = 64
-MAX_MASK_LEAVES = 64
 MAX_SPARSE_WORDS = 1 << 20
 MAX_PRESENT_MASKS = 1 << 16
 
@@ -128,33 +128,24 @@ def _score_complete(
     scores: NDArray[np.float32],
 ) -> None:
     """Add the scores of rows that go one way at every split, as its left set says."""
-    if forest.is_shared:
-        numbered, step = numbered_forest(forest), rows_at_once(forest)
-        score = _scorer(numbered, context, method)
+    score = _scorer(forest, context, method)
 
-        def task(begin: int, end: int) -> None:
-            part = {name: getattr(rows, name)[begin:end] for name in ("address", "row_type", "padded_row")}
-            leaf = np.zeros((forest.n_trees, end - begin, forest.n_contexts), dtype=np.float32)
-            score(rows._replace(**part), (0, end - begin), leaf)
-            totals = np.ascontiguousarray(np.moveaxis(scores[:, begin:end], 0, -1))
-            add_vectors(
-                begin, leaf, part["row_type"], context.n_existing, forest.leaf_start, forest.value, totals, scores
-            )
-
-    else:
-        score, step = _scorer(forest, context, method), ROWS_PER_TASK
-
-        def task(begin: int, end: int) -> None:
+    def task(begin: int, end: int) -> None:
+        if forest.is_shared:
+            vectors = np.ascontiguousarray(np.moveaxis(scores[:, begin:end], 0, -1))
+            score(rows, (begin, end), vectors)
+            scores[:, begin:end] = np.moveaxis(vectors, -1, 0)
+        else:
             score(rows, (begin, end), scores)
 
-    n_rows = len(rows.address)
+    n_rows, step = len(rows.address), SHARED_ROWS_PER_TASK if forest.is_shared else ROWS_PER_TASK
     run_tasks(task, [(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)], n_threads)
 
 
 def _scorer(
     forest: Forest, context: ContextArrays, method: str
 ) -> Callable[[RowArrays, tuple[int, int], NDArray[np.float32]], None]:
-    """Return the cheaper way to add the scores of a span of rows."""
+    """Return the cheaper way to add to the scores of a span of rows; of shared trees, to their vectors over labels."""
     tables = _tables(forest, method)
     if tables is not None:
         return lambda rows, span, scores: _score_by_masks(tables, rows, context, span, scores)
@@ -174,23 +165,23 @@ def _scorer(
 def _score_by_masks(
     tables: QuickTables, rows: RowArrays, context: ContextArrays, span: tuple[int, int], scores: NDArray[np.float32]
 ) -> None:
-    """Add the scores of a span of rows; in smaller spans if slots are tested, for their masks are written out."""
-    t = tables
-    survivors = np.zeros(4 * int(t.width[0]), dtype=t.table.dtype)
-    n_lanes, tested = t.context_mask.shape[1], len(t.posting_tree) > 0
+    """Add to the scores of a span of rows; in smaller spans if slots are tested, for their masks are written out."""
+    dtype, width, n_lanes = tables.table.dtype, int(tables.width[0]), tables.context_mask.shape[1]
+    shared, tested = tables.leaf_value.ndim == 3, len(tables.posting_tree) > 0
     step = max(16, MAX_PRESENT_MASKS // n_lanes) if tested else span[1] - span[0]
-    displacement = rows.displacement[t.group_feature] if len(rows.displacement) else np.zeros(0, np.int64)
+    displacement = rows.displacement[tables.group_feature] if len(rows.displacement) else np.zeros(0, np.int64)
     for begin in range(span[0], span[1], step):
         part = (begin, min(begin + step, span[1]))
-        all_ones = np.iinfo(t.table.dtype).max  # type: ignore[type-var]
-        present = np.full((part[1] - begin if tested else 1, n_lanes), all_ones, t.table.dtype)
+        n = part[1] - begin
+        present = np.full((n if tested else 1, n_lanes), ALL_LEAVES.astype(dtype))
         if tested:
-            cut_by_slots(part, rows, t.use_start, t.posting_start, t.posting_tree, t.posting_mask, present)
-        quick_scores(
-            part, rows.codes, rows.address, rows.row_type, context.n_existing, t.table, t.table_start, t.code_class,
-            t.block_group, displacement, t.context_mask, t.context_base, t.runs, t.leaf_value, present, survivors,
-            scores,
-        )  # fmt: skip
+            cut_by_slots(part, rows, tables, present)
+        survivors = np.empty((n if shared else 4) * width, dtype=dtype)
+        if shared:
+            own = scores[begin - span[0] : part[1] - span[0]]
+            quick_vectors(part, rows, context.n_existing, tables, displacement, present, survivors, own)
+        else:
+            quick_scores(part, rows, context.n_existing, tables, displacement, present, survivors, scores)
 
 
 def _tables(forest: Forest, method: str) -> QuickTables | None:
@@ -211,7 +202,7 @@ def _plan(forest: Forest, *, force: bool) -> int:
     """Width of a block of the fast scorer, or 0 if walking down the trees is cheaper or the only way."""
     n_leaves = np.diff(forest.leaf_start)
     sparse = forest.kind == SPARSE
-    if n_leaves.max() > MAX_MASK_LEAVES or np.diff(forest.word_start)[sparse].sum() > MAX_SPARSE_WORDS:
+    if n_leaves.max() > MAX_LEAVES or np.diff(forest.word_start)[sparse].sum() > MAX_SPARSE_WORDS:
         return 0
     n_bytes = 8 if n_leaves.max() > 32 else 4
     width = choose_width(forest, n_bytes)

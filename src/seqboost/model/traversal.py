@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import ContextSpace, row_types
-from seqboost.core.jit import jit
+from seqboost.core.jit import jit, uint64
 from seqboost.trees.tree import DENSE, SPARSE
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ForestArrays(NamedTuple):
     right: NDArray[np.int32]  # IN (n_splits,)
     word_start: NDArray[np.int64]  # IN (n_splits + 1,)
     words: NDArray[np.uint64]  # IN (n_words,)
-    value: NDArray[np.float32]  # IN (n_leaves,)
+    value: NDArray[np.float32]  # IN (n_leaves, 1), or (n_leaves, K) of shared trees
 
 
 class ContextArrays(NamedTuple):
@@ -134,6 +134,7 @@ def forest_arrays(forest: Forest) -> ForestArrays:
     feature[sparse] = np.searchsorted(used_sparse(forest), feature[sparse])
     values = {name: getattr(forest, name) for name in ForestArrays._fields}
     values["feature"] = read_only(feature)
+    values["value"] = read_only(forest.value if forest.is_shared else forest.value[:, None])
     return ForestArrays(**values)
 
 
@@ -176,13 +177,13 @@ def traverse(
     stamp: NDArray[np.int64],  # BUFFER (n_used_sparse,) zeros
     stack: NDArray[np.int32],  # BUFFER (max_leaves + 1, 3)
     order_of: NDArray[np.int32],  # BUFFER (C,) the contexts, in the order of the walk
-    scores: NDArray[np.float32],  # OUT (K, n_rows, C) added to
+    scores: NDArray[np.float32],  # OUT (K, n_rows, C) added to; of shared trees, (end - begin, C, K)
 ) -> None:
     """Add every tree's values to the scores of rows ``span``.
 
     ``scores[k, i, c] += value of the leaf that (row i, context c) reaches``, for the trees of label k in their order.
     """
-    n_trees = len(forest.tree_label)
+    n_trees, is_shared = len(forest.tree_label), len(forest.tree_label) > 0 and forest.tree_label[0] < 0
     last_type, tick = np.int64(-1), 0
     for t_begin in range(0, n_trees, block):
         for i in range(span[0], span[1]):
@@ -201,8 +202,14 @@ def traverse(
                 a, b, depth = np.int32(0), np.int32(n_c), 0
                 while True:
                     if node < 0:
-                        v = forest.value[leaf0 + ~node]
-                        if b - a == n_c:
+                        v = forest.value[leaf0 + ~node, 0]
+                        if is_shared:
+                            leaf = uint64(leaf0 + ~node)
+                            for x in range(a, b):
+                                row, context_of_row = uint64(i - span[0]), uint64(order_of[x])
+                                for y in range(uint64(forest.value.shape[1])):
+                                    scores[row, context_of_row, y] += forest.value[leaf, y]
+                        elif b - a == n_c:
                             for c in range(n_c):
                                 scores[k, i, c] += v
                         else:

@@ -12,7 +12,7 @@ Positions that only the small child of a split of contexts holds, near the start
 
 The growth is one loop that can be left and entered again (:func:`advance`)::
 
-    CHOOSE    split the leaf with the largest gain                                     ──► DONE, MORE_ROOM
+    CHOOSE    write known splits into the tree; divide the leaf with the largest gain  ──► DONE, MORE_ROOM
     MEASURE   sum the small children's rows
     REDUCE    with a reducer: the sums of all machines are added here                  ──► REDUCE
     SEARCH    large children; best splits of both, block by block of features          ──► SEARCH, on threads
@@ -294,7 +294,7 @@ def _sum_rows(
         add_lanes(total, vectors, uint64(0), place, lanes)
 
 
-@inner
+@inlined
 def _measure(
     problem: Problem,
     weighted: Weighted | None,
@@ -317,7 +317,7 @@ def _measure(
             types[small, order] -= types[small, j]
 
 
-@inner
+@inlined
 def _finish(
     space: Space,
     work: Workspace,
@@ -387,7 +387,7 @@ def _divide_block(
     wants_large = large >= 0 and total[max(large, 0), n_lane] >= least
     here, there = state[small, SLOT], state[max(large, 0), SLOT]
     if wants_small and not is_measured:
-        _fill_block(columns, work, block, small, False)
+        _fill_block(columns, work, block, small, np.bool_(False))
     if block[SORT] == DENSE and (wants_small or is_measured):
         count_block(block, sums.cells[here], lanes[0], sums.counts[here])
     if wants_large:
@@ -429,7 +429,7 @@ def search_blocks(
                     search_block(problem, weighted, work, block, node, number, scratch)
 
 
-@inner
+@inlined
 def _keep_best(
     work: Workspace,
     node: int,  # IN
@@ -482,7 +482,7 @@ def _take_slot(
 # --- splitting -------------------------------------------------------------------------------------------------------
 
 
-@inner
+@inlined
 def _divide_rows(
     problem: Problem,
     weighted: Weighted | None,
@@ -554,7 +554,7 @@ def _move_rows(
     nodes.progress[USED] += state[leaves, SIZE]
 
 
-@inner
+@inlined
 def _divide_contexts(
     space: Space,
     weighted: Weighted | None,
@@ -581,7 +581,7 @@ def _divide_contexts(
     return n_left, n_right
 
 
-@inner
+@inlined
 def _expand(
     problem: Problem,
     weighted: Weighted | None,
@@ -644,7 +644,7 @@ def _expand(
     progress[N_PENDING] += 1
 
 
-@inner
+@inlined
 def _commit(
     problem: Problem,
     weighted: Weighted | None,
@@ -689,7 +689,7 @@ def _commit(
 # --- the loop --------------------------------------------------------------------------------------------------------
 
 
-@inner
+@inlined
 def _plant(
     problem: Problem,
     work: Workspace,
@@ -763,53 +763,57 @@ def _has_room_ahead(
     return bool(n_rows <= nodes.rows.size)
 
 
-@inner
+@inlined
 def _choose(
     problem: Problem,
     weighted: Weighted | None,
     work: Workspace,
     ahead: bool,  # IN
-) -> int:
-    """Split leaves until children must be measured (return `MEASURE`), or the tree is grown, or there is no room."""
+) -> tuple[int, int]:
+    """Write splits into the tree as long as the children of the best leaf are known.
+
+    Return `MEASURE` and how many leaves are chosen to get children now, the best one first; or `DONE`, or `MORE_ROOM`.
+    """
     nodes, limits = work.nodes, problem.limits
     while True:
         n_leaves, leaf = nodes.progress[N_LEAVES], _best_leaf(nodes)
         if n_leaves >= limits.max_leaf_nodes or leaf < 0:
-            return int64(DONE)
+            return int64(DONE), int64(0)
         node = nodes.leaf_node[leaf]
         if nodes.state[node, LEFT_CHILD] == 0:
-            if not _has_room(weighted, work, node) or (ahead and not _has_room_ahead(work)):
-                return int64(MORE_ROOM)
-            if not ahead:
-                _expand(problem, weighted, work, node, n_leaves + 1 < limits.max_leaf_nodes, False)
-                _commit(problem, weighted, work, leaf)
-                return int64(MEASURE)
-            _expand(problem, weighted, work, node, True, True)
-            _expand_ahead(problem, weighted, work, limits.max_leaf_nodes - n_leaves)
-            return int64(MEASURE)
+            break
         _commit(problem, weighted, work, leaf)
+    if not _has_room(weighted, work, node) or (ahead and not _has_room_ahead(work)):
+        return int64(MORE_ROOM), int64(0)
+    nodes.chosen[0] = node
+    return int64(MEASURE), _choose_ahead(nodes, limits.max_leaf_nodes - n_leaves) if ahead else int64(1)
 
 
 @inner
-def _expand_ahead(
-    problem: Problem,
-    weighted: Weighted | None,
-    work: Workspace,
+def _choose_ahead(
+    nodes: Nodes,
     n_more: int,  # IN splits that the tree may still have
-) -> None:
-    """Make the children of all leaves that may come to be split, as long as there are slots."""
-    nodes = work.nodes
+) -> int:
+    """Choose all leaves that may come to be split, as long as there are slots; return how many there are.
+
+    The first is chosen already.
+    """
+    n = int64(1)
+    n_free = nodes.progress[N_FREE] - (1 if nodes.state[nodes.chosen[0], SLOT] >= 0 else 2)
     for leaf in range(nodes.progress[N_LEAVES]):
         node = nodes.leaf_node[leaf]
-        if nodes.gain[node] <= 0.0 or nodes.state[node, LEFT_CHILD] > 0:
+        if nodes.gain[node] <= 0.0 or nodes.state[node, LEFT_CHILD] > 0 or node == nodes.chosen[0]:
             continue
         n_before = 0  # leaves that are split before this one
         for other in range(nodes.progress[N_LEAVES]):
             gain = nodes.gain[nodes.leaf_node[other]]
             n_before += gain > nodes.gain[node] or (gain == nodes.gain[node] and other < leaf)
-        has_slots = nodes.progress[N_FREE] >= (1 if nodes.state[node, SLOT] >= 0 else 2)
-        if n_before < n_more and has_slots:
-            _expand(problem, weighted, work, node, True, True)
+        n_slots = 1 if nodes.state[node, SLOT] >= 0 else 2
+        if n_before < n_more and n_slots <= n_free:
+            nodes.chosen[n] = node
+            n += 1
+            n_free -= n_slots
+    return n
 
 
 @lean
@@ -831,9 +835,12 @@ def advance(
             progress[PHASE] = MEASURE
         if progress[PHASE] == CHOOSE:
             progress[N_PENDING], progress[N_REDUCED] = 0, 0
-            next_phase = _choose(problem, weighted, work, ahead)
+            next_phase, n_chosen = _choose(problem, weighted, work, ahead)
             if next_phase != MEASURE:
                 return next_phase
+            wanted = ahead or progress[N_LEAVES] + 1 < problem.limits.max_leaf_nodes
+            for q in range(n_chosen):
+                _expand(problem, weighted, work, nodes.chosen[q], wanted, ahead)
             progress[PHASE] = MEASURE
         if progress[PHASE] == MEASURE:
             progress[PHASE] = FINISH
@@ -842,7 +849,7 @@ def advance(
                 if ahead:
                     for b in range(work.blocks.shape[0] if pending[q, WANTED] else 0):
                         if work.blocks[b, SORT] != LAG:
-                            _fill_block(problem.columns, work, work.blocks[b], pending[q, SMALL], True)
+                            _fill_block(problem.columns, work, work.blocks[b], pending[q, SMALL], np.bool_(True))
                     nodes.reduced[progress[N_REDUCED]] = pending[q, SMALL]
                     progress[N_REDUCED] += 1
             if ahead:
@@ -855,7 +862,7 @@ def advance(
                 n_rows += nodes.state[pending[q, SMALL], FITTED] if pending[q, WANTED] else 0
             if n_rows >= n_threaded:
                 return SEARCH
-            search_blocks(problem, weighted, work, (0, 0, work.blocks.shape[0]), ahead, scratch)
+            search_blocks(problem, weighted, work, (int64(0), int64(0), work.blocks.shape[0]), ahead, scratch)
             for task in range(1, work.finds.gain.shape[0]):
                 for q in range(progress[N_PENDING]):
                     for node in (pending[q, SMALL], pending[q, LARGE]):

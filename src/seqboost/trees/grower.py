@@ -105,7 +105,9 @@ class Grower:
         self.tasks = block_tasks(blocks, n_threads) if len(blocks) else []
         is_weighted = self.policies is not None and needs_weights(columns, self.policies)
         if is_weighted and reducer is not None:
-            raise ValueError("trees with policies for missing values are grown on one machine")
+            raise ValueError("with a reducer, missing values may not have policies other than a direction")
+        if n_outputs > max_deciding and reducer is not None:
+            raise ValueError(f"with a reducer, a tree may have {max_deciding} outputs at most, not {n_outputs}")
         self.weighted = new_weighted(problem, self.policies, n_nodes) if is_weighted and self.policies else None
         n_rows, lanes = columns.n_rows, n_lanes(self.n_deciding)
         self.rounded = Rounded(

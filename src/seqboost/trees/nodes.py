@@ -50,6 +50,7 @@ class Nodes(NamedTuple):
     type_rows: NDArray[np.int64]  # (max_nodes, order + 1) fitted positions of each type
     drawn: NDArray[np.bool_]  # (max_nodes, n_window_features) features a node may use; no rows: all of them
     leaf_node: NDArray[np.int64]  # (max_leaves,) node of each leaf
+    chosen: NDArray[np.int64]  # (max_leaves,) nodes that get children
     rows: NDArray[np.int32]  # (room,) segments
     spare: NDArray[np.int32]  # (n_rows,)
     mark: NDArray[np.uint8]  # (n_rows,) where the positions of a node go
@@ -161,6 +162,7 @@ def new_nodes(problem: Problem, n_nodes: int, n_slots: int, n_outputs: int) -> N
         type_rows=np.zeros((n_nodes, n_types), dtype=np.int64),
         drawn=np.zeros((n_nodes if draws else 0, n_features), dtype=np.bool_),
         leaf_node=np.zeros(limits.max_leaf_nodes, dtype=np.int64),
+        chosen=np.zeros(limits.max_leaf_nodes, dtype=np.int64),
         rows=np.empty(n_rows, dtype=np.int32),
         spare=np.empty(n_rows, dtype=np.int32),
         mark=np.empty(n_rows, dtype=np.uint8),

@@ -107,7 +107,7 @@ def _fill_units(
         for side in range(2):
             total = sums[side, labels[k]]
             exponent = min(max(math.frexp(total)[1], -90), 150) if total > 0 else 0
-            unit = math.ldexp(1.0, int64(exponent - SUM_BITS))
+            unit = math.ldexp(1.0, int(exponent - SUM_BITS))
             if side == 0:
                 units.gradient[k] = unit
             else:

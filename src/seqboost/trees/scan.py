@@ -32,7 +32,18 @@ from seqboost.trees.columns import Limits
 from seqboost.trees.intrinsics import sum_prefixes
 from seqboost.trees.quantise import Units
 
-__all__ = ["ABSENT", "STRIDE", "Line", "Scratch", "SearchNode", "best_prefix", "gain_to_beat", "node_gain"]
+__all__ = [
+    "ABSENT",
+    "STRIDE",
+    "Line",
+    "LineScratch",
+    "Scratch",
+    "SearchNode",
+    "best_prefix",
+    "gain_to_beat",
+    "line_scratch",
+    "node_gain",
+]
 
 ABSENT = -1  # on a line of slots: the positions that carry none
 
@@ -92,6 +103,30 @@ class Scratch(NamedTuple):
     direction: NDArray[np.float64]  # (n_outputs,)
     spread: NDArray[np.float64]  # (n_outputs,)
     inverse: NDArray[np.float64]  # (n_outputs,)
+
+
+class LineScratch(NamedTuple):
+    """The buffers of `Scratch` that a line needs: kernels with few arguments are called faster."""
+
+    line: NDArray[np.int64]
+    n_left: NDArray[np.int64]
+    n_right: NDArray[np.int64]
+    base: NDArray[np.int32]
+    left: NDArray[np.int32]
+    absent: NDArray[np.int32]
+    running: NDArray[np.int32]
+    prefix: NDArray[np.int32]
+    bound: NDArray[np.float32]
+    bits: NDArray[np.int32]
+
+
+@inlined
+def line_scratch(scratch: Scratch) -> LineScratch:
+    """Return the buffers that a line needs."""
+    return LineScratch(
+        scratch.line, scratch.n_left, scratch.n_right, scratch.base, scratch.left, scratch.absent, scratch.running,
+        scratch.prefix, scratch.bound, scratch.bits,
+    )  # fmt: skip
 
 
 @inlined
@@ -167,7 +202,7 @@ def _scan_line(
     units: Units,
     cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
     line: Line,
-    scratch: Scratch,
+    scratch: LineScratch,
 ) -> tuple[float, int]:
     """Return gain and end of the best prefix of the line (or place of the best value of it); −1: none beats."""
     left, base, absent = scratch.left, scratch.base, scratch.absent
@@ -202,7 +237,7 @@ def _scan_line(
 def lay_prefixes(
     cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
     line: Line,
-    scratch: Scratch,  # IN line, OUT prefix
+    scratch: LineScratch,  # IN line, OUT prefix
 ) -> None:
     """Sum the prefixes of a line."""
     values, prefix, running, absent = scratch.line, scratch.prefix, scratch.running, scratch.absent
@@ -228,7 +263,7 @@ def _bound_gains(
     units: Units,
     lam: float,  # IN λ
     line: Line,
-    scratch: Scratch,  # IN prefix, base, OUT bound
+    scratch: LineScratch,  # IN prefix, base, OUT bound
 ) -> int:
     """Write Σ_k G_lk²/(H_lk+λ) + G_rk²/(H_rk+λ) of every prefix, in single precision; return the bits of the largest.
 
@@ -277,7 +312,7 @@ def _screen_line(
     limits: Limits,
     units: Units,
     line: Line,
-    scratch: Scratch,
+    scratch: LineScratch,
 ) -> tuple[float, int]:
     """Return gain and end of the best prefix of the line, as ``_scan_line`` does; −1: none beats; or `UNSCREENED`."""
     bound, left, base, prefix = scratch.bound, scratch.left, scratch.base, scratch.prefix
@@ -308,7 +343,7 @@ def _screen_line(
     return best, end
 
 
-@inlined
+@inner
 def best_prefix(
     to_beat: float,
     node: SearchNode,
@@ -317,7 +352,7 @@ def best_prefix(
     cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
     line: Line,
     keeps_prefixes: bool,  # IN whether Scratch.prefix holds those of this line already
-    scratch: Scratch,  # IN line, base, absent; n_left and n_right of a line of contexts
+    scratch: LineScratch,  # IN line, base, absent; n_left and n_right of a line of contexts
 ) -> tuple[float, int]:
     """Return gain and end of the best prefix of the line (or place of the best value of it); −1: none beats."""
     # Screening is not worth it for a few values.

@@ -24,8 +24,8 @@ from seqboost.core.missing import DIRECTION
 from seqboost.trees.columns import Problem, SparseColumns
 from seqboost.trees.histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT
 from seqboost.trees.nodes import SLOT, Weighted, Workspace
-from seqboost.trees.order import MIN_ROWS_OF_WIDE_CATEGORY, order_categories
-from seqboost.trees.scan import ABSENT, Line, Scratch, SearchNode, best_prefix, gain_to_beat, node_gain
+from seqboost.trees.order import MIN_ROWS_OF_WIDE_CATEGORY, order_categories, order_scratch
+from seqboost.trees.scan import ABSENT, Line, Scratch, SearchNode, best_prefix, gain_to_beat, line_scratch, node_gain
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["policy_of", "search_block"]
@@ -64,7 +64,7 @@ def search_block(
     whole = SearchNode(total, int64(total[n_lane]), node_gain(total, units))
     n_sparse, n_dense = sparse.kind.size, dense.displacement.size
     cells, counts = sums.cells[slot], sums.counts[slot]
-    drawn = work.nodes.drawn
+    drawn, lines, orders = work.nodes.drawn, line_scratch(scratch), order_scratch(scratch)
     if kind != LAG and whole.n < 2 * limits.min_samples_leaf:
         return
     for f in range(block[FIRST], block[LAST]):
@@ -101,7 +101,7 @@ def search_block(
         # The line, and how often it is scanned.
         step, n_flags, has_absent = int64(FROM_TOP), int64(FROM_TOP), False
         if ordered:
-            n = order_categories(cells, counts, (start, n_cells), min_count, here.total, units, lam, scratch)
+            n = order_categories(cells, counts, (start, n_cells), min_count, here.total, units, lam, orders)
             if kind == SPARSE and not alone and _count(counts, start, n, scratch.line) < here.n:
                 n_flags = int64(2 * FROM_TOP)
         elif kind == DENSE:
@@ -123,7 +123,7 @@ def search_block(
             if flags > 0 and not from_top:
                 _start_side(flags, cells, missing, scratch.base)
             line = Line(start, n, from_top, alone and ordered, has_absent, kind == LAG)
-            best, end = best_prefix(best, here, limits, units, cells, line, flags > 0 and not from_top, scratch)
+            best, end = best_prefix(best, here, limits, units, cells, line, flags > 0 and not from_top, lines)
             if end >= 0:
                 cut, best_flags = end, flags
             flags += step
@@ -233,7 +233,7 @@ def _start_side(
             base[w] += cells[missing + 1, w]
 
 
-@inlined
+@inner
 def _sum_labels(
     contexts: NDArray[np.int32],  # IN (n_extended, 2 * n_outputs)
     mask: NDArray[np.bool_],  # IN (n_extended,) the node's contexts
@@ -257,7 +257,7 @@ def _sum_labels(
             scratch.lag_contexts[v, space.type_of[e]] += 1
 
 
-@inlined
+@inner
 def _count_contexts(
     type_rows: NDArray[np.int64],  # IN (order + 1,) positions of each type
     n: int,  # IN length of the line
