@@ -124,7 +124,8 @@ settings = {{"max_iter": 3, "min_samples_leaf": 1, "window": 1, "l2_regularizati
 for potentials in ("joint", "factored"):
     for X in (numeric, dicts):
         TreeCRF(potentials=potentials, **settings).fit(X, y)
-print(sorted(kernel.__name__ for kernel in kernels if len(kernel.signatures) != before[kernel]))
+new = [kernel for kernel in kernels if len(kernel.signatures) != before[kernel]]
+print(sorted(f"{{kernel.__module__}}.{{kernel.__name__}}" for kernel in new))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
