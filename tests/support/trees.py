@@ -26,7 +26,6 @@ from seqboost.trees import (
 )
 from seqboost.trees.reference import Example, ReferenceTree, expand, features_of, grow_reference, window_values
 
-
 NUMERIC, CATEGORICAL = 0, 1
 ORDERED, SUBSET = 0, 1
 LACKING = 2  # ORDERED, and the last slot stands for missing values

@@ -462,5 +462,5 @@ def test_growers_apart_use_threads():
 
 def test_weighted_rows_are_not_grown_apart():
     case = random_case(0, missing=0.3)
-    with pytest.raises(ValueError, match="grown on one machine"):
+    with pytest.raises(ValueError, match="with a reducer, missing values"):
         Grower(Problem(case.columns, case.space, LIMITS), 1, policies_of(case.columns, SURROGATE), reducer=object())
