@@ -26,7 +26,6 @@ from seqboost.trees import (
 )
 from seqboost.trees.reference import Example, ReferenceTree, expand, features_of, grow_reference, window_values
 
-
 NUMERIC, CATEGORICAL = 0, 1
 ORDERED, SUBSET = 0, 1
 LACKING = 2  # ORDERED, and the last slot stands for missing values
@@ -88,7 +87,7 @@ class Case:
         return grow_reference(self.problem(limits), self.fitted_examples, policies, draw, seed)
 
     def grower(self, limits: Limits = LIMITS, policies: Policies | None = None, **options) -> Grower:
-        """A grower of trees with as many outputs as the case has; all of them decide unless ``options`` say otherwise."""
+        """A grower of trees with as many outputs as the case has; all decide unless ``options`` say otherwise."""
         return Grower(self.problem(limits), len(self.gradient), policies, **{"max_deciding": 10**6, **options})
 
     def grow(

@@ -1,4 +1,4 @@
-"""Grown trees against the exact greedy tree on the expanded data set; threads, histogram slots, and many machines."""
+"""Grown trees against the exact greedy tree on the expanded data set, and the sums of their leaves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 from seqboost.trees import DENSE, LAG, SPARSE
 from seqboost.trees.grower import weight_bits
+from seqboost.trees.nodes import FITTED, SIZE, SLOT, START
 from seqboost.trees.quantise import draw_labels
 from seqboost.trees.reference import UNIT, draw_for_tree
 from tests.support.trees import (
@@ -415,6 +416,63 @@ def test_without_policies_it_is_the_usual_tree():
             tree, n_several = assert_same(case, policies=policies_of(case.columns, DIRECTION))
             assert n_several == 0
             assert same_tree(tree, grow_case(case)[0])
+
+
+@pytest.mark.parametrize(("order", "n_labels"), [(0, 1), (1, 2), (2, 2), (1, 5)])
+def test_sums_of_leaves_are_those_of_their_rows_and_contexts(order, n_labels):
+    """After any mixture of window and lag splits, of leaves that have a histogram and of others."""
+    n_lag_splits = n_histograms = 0
+    for seed in range(4):
+        for case in one_and_all(random_case(seed, order=order, n_labels=n_labels, n_riders=6), seed):
+            grower = case.grower(LIMITS._replace(max_leaf_nodes=9))
+            tree, leaves = case.grow(grower=grower)
+            n_lag_splits += (tree.kind == LAG).sum()
+            n_histograms += check_leaves(case, grower, tree, leaves)
+    assert (n_lag_splits > 0) == (order > 0)
+    assert n_histograms > 10
+
+
+def check_leaves(case, grower, tree, leaves):
+    """Check sums, positions by type, and, where they are kept, histograms and sums per context; return their number."""
+    nodes, sums, space, n = grower.work.nodes, grower.work.sums, case.space, len(case.gradient)
+    cells, n_checked = grower.work.rounded.cells if case.order else grower.work.rounded.vectors[:, None, : 2 * n], 0
+    dense, sparse = case.columns
+    for leaf, node in enumerate(nodes.leaf_node[: tree.n_leaves]):
+        state = nodes.state[node]
+        rows = leaves.rows[state[START] : state[START] + state[FITTED]]
+        assert set(rows.tolist()) <= set(case.rows[: case.n_fitted].tolist())
+        assert state[FITTED] == tree.leaf_rows[leaf] <= state[SIZE] == leaves.size[leaf]
+        vectors = np.zeros((len(rows), 2 * n), dtype=np.int64)
+        for p, row in enumerate(rows):
+            j = space.row_type[row]
+            held = [c for c in range(space.n_contexts_of[j]) if leaves.mask[leaf, space.base[j] + c]]
+            assert held
+            vectors[p] = cells[row, held].sum(axis=0)
+        assert nodes.total[node, : 2 * n + 1].tolist() == [*vectors.sum(axis=0), len(rows)]
+        if nodes.gain[node] <= 0 or state[SLOT] < 0:
+            continue
+        types = np.bincount(space.row_type[rows], minlength=case.order + 1)
+        assert nodes.type_rows[node].tolist() == types.tolist()
+        by_context = sums.contexts[state[SLOT]]
+        for e in np.flatnonzero(leaves.mask[leaf]) if case.order else ():
+            j = space.type_of[e]
+            of_type = rows[space.row_type[rows] == j]
+            assert by_context[e].tolist() == cells[of_type, e - space.base[j]].sum(axis=0).tolist()
+        if len(rows) < 2 * LIMITS.min_samples_leaf:  # only its contexts can be divided
+            continue
+        n_checked += 1
+        expected = np.zeros((case.columns.n_cells, 2 * n + 1), dtype=np.int64)
+        for row, vector in zip(rows, vectors, strict=True):
+            of_row = (dense.cell_start[:-1] + dense.codes[dense.address[row] + dense.displacement]).tolist()
+            for o, offset in enumerate(sparse.offset):
+                padded = sparse.padded_row[row] + offset
+                slots = sparse.indices[sparse.indptr[padded] : sparse.indptr[padded + 1]]
+                of_row += (dense.cell_start[-1] + o * sparse.slot_start[-1] + slots).tolist()
+            expected[of_row] += [*vector, 1]
+        assert np.array_equal(sums.counts[state[SLOT]], expected[:, -1])
+        there = expected[:, -1] > 0
+        assert np.array_equal(sums.cells[state[SLOT]][there, : 2 * n + 1], expected[there])
+    return n_checked
 
 
 def test_units_of_weights_are_those_of_the_growers():

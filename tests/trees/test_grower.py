@@ -443,9 +443,10 @@ def test_few_histograms_apart(order, joint, n_slots, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change", [{"max_leaf_nodes": 1}, {"max_depth": 0}, {"max_depth": 2}, {"min_samples_leaf": 9}, {"l2_regularization": 0.0}],
+    "change",
+    [{"max_leaf_nodes": 1}, {"max_depth": 0}, {"max_depth": 2}, {"min_samples_leaf": 9}, {"l2_regularization": 0.0}],
     ids=str,
-)  # fmt: skip
+)
 def test_limits_apart(change):
     case = with_outputs(random_case(1, lengths=LENGTHS), 1)
     assert_same_apart([case], CUTS["three"], LIMITS._replace(**change))
@@ -461,5 +462,5 @@ def test_growers_apart_use_threads():
 
 def test_weighted_rows_are_not_grown_apart():
     case = random_case(0, missing=0.3)
-    with pytest.raises(ValueError, match="grown on one machine"):
+    with pytest.raises(ValueError, match="with a reducer, missing values"):
         Grower(Problem(case.columns, case.space, LIMITS), 1, policies_of(case.columns, SURROGATE), reducer=object())

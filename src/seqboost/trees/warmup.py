@@ -18,7 +18,7 @@ from seqboost.trees.grower import Grower
 __all__ = ["compile_beside", "grow_tiny", "tiny_grower"]
 
 
-def tiny_grower() -> Grower:
+def tiny_grower(order: int = 1) -> Grower:
     """Return a grower of four rows of one column, with the types of every other."""
     none32, none64 = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
     dense = DenseColumns(
@@ -41,14 +41,16 @@ def tiny_grower() -> Grower:
         enabled=np.zeros((0, 0), dtype=np.bool_),
     )
     limits = Limits(4, 3, 1, 1.0, 0.0, False, 1)
-    return Grower(Problem(Columns(dense, sparse), context_space(2, 1, np.array([0, 4])), limits), 2)
+    return Grower(Problem(Columns(dense, sparse), context_space(2, order, np.array([0, 4])), limits), 2)
 
 
 def grow_tiny() -> None:
     """Compile all that growing a tree and adding it to the scores needs, by doing it."""
-    rows, gradient = np.arange(4, dtype=np.int32), np.array([[[0, 0], [9, 1], [-4, 0], [9, 1]]] * 2, dtype=np.float32)
-    tree, leaves = tiny_grower().grow(gradient, np.ones_like(gradient), rows, 4, lambda g, h: g / h)
-    leaves.add(tree.value, gradient, np.empty_like(gradient))
+    rows, both = np.arange(4, dtype=np.int32), np.array([[[0, 0], [9, 1], [-4, 0], [9, 1]]] * 2, dtype=np.float32)
+    for order in (1, 0):  # without contexts, leaves are numbered in another way
+        gradient = np.ascontiguousarray(both[:, :, : 1 + order])
+        tree, leaves = tiny_grower(order).grow(gradient, np.ones_like(gradient), rows, 4, lambda g, h: g / h)
+        leaves.add(tree.value, gradient, np.empty_like(gradient))
 
 
 def compile_beside(n_threads: int) -> bool:
