@@ -12,8 +12,6 @@ z_bk = G_bk/(H_bk+λ) the value that a leaf of it alone would have,
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,32 +19,12 @@ from seqboost.core.jit import inlined, inner, inner_reassociating, int64, uint64
 from seqboost.trees.quantise import Units
 from seqboost.trees.scan import Scratch
 
-__all__ = ["MIN_ROWS_OF_WIDE_CATEGORY", "order_categories", "order_scratch"]
+__all__ = ["MIN_ROWS_OF_WIDE_CATEGORY", "order_categories"]
 
 # Ordering thousands of categories by the gradients of one or two rows each is ordering noise.
 MIN_ROWS_OF_WIDE_CATEGORY = 5
 
 N_STEPS = 3  # of power iteration
-
-
-class OrderScratch(NamedTuple):
-    """The buffers of `Scratch` that an order needs: kernels with few arguments are called faster."""
-
-    line: NDArray[np.int64]
-    keys: NDArray[np.float64]
-    pull: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    direction: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    inverse: NDArray[np.float64]
-
-
-@inlined
-def order_scratch(scratch: Scratch) -> OrderScratch:
-    """Return the buffers that an order needs."""
-    return OrderScratch(
-        scratch.line, scratch.keys, scratch.pull, scratch.weight, scratch.direction, scratch.spread, scratch.inverse
-    )
 
 
 @inner_reassociating
@@ -114,7 +92,7 @@ def _key(
 def _leading_direction(
     n: int,  # IN number of categories
     longest: int,  # IN the category to start from
-    scratch: OrderScratch,  # IN pull, OUT direction
+    scratch: Scratch,  # IN pull, OUT direction
 ) -> None:
     """Turn the direction towards the leading one, largest entry 1; by a few steps of power iteration."""
     pull, direction = scratch.pull, scratch.direction
@@ -147,7 +125,7 @@ def order_categories(
     node: NDArray[np.int32],  # IN (n_lanes,) sums of the node
     units: Units,
     lam: float,  # IN λ
-    scratch: OrderScratch,  # OUT line
+    scratch: Scratch,  # OUT line
 ) -> int:
     """Put the categories that have at least ``min_count`` positions on the line, in order; return their number."""
     start, n_cells = span

@@ -42,18 +42,7 @@ from seqboost.trees.columns import Columns, DenseColumns
 from seqboost.trees.nodes import Ranking, Weighted
 from seqboost.trees.tree import DENSE, SPARSE
 
-__all__ = [
-    "BOTH",
-    "LEFT",
-    "RIGHT",
-    "divide_in_place",
-    "divide_to_end",
-    "find_surrogates",
-    "mark_contexts",
-    "mark_rows",
-    "send_by_surrogates",
-    "value_of",
-]
+__all__ = ["LEFT", "RIGHT", "divide_in_place", "divide_to_end", "find_surrogates", "mark_contexts", "mark_rows"]
 
 RIGHT, LEFT, BOTH = 0, 1, 2  # where a position goes
 

@@ -32,18 +32,7 @@ from seqboost.trees.columns import Limits
 from seqboost.trees.intrinsics import sum_prefixes
 from seqboost.trees.quantise import Units
 
-__all__ = [
-    "ABSENT",
-    "STRIDE",
-    "Line",
-    "LineScratch",
-    "Scratch",
-    "SearchNode",
-    "best_prefix",
-    "gain_to_beat",
-    "line_scratch",
-    "node_gain",
-]
+__all__ = ["ABSENT", "STRIDE", "Line", "Scratch", "SearchNode", "best_prefix", "gain_to_beat", "line_scratch"]
 
 ABSENT = -1  # on a line of slots: the positions that carry none
 

@@ -24,7 +24,7 @@ from seqboost.core.missing import DIRECTION
 from seqboost.trees.columns import Problem, SparseColumns
 from seqboost.trees.histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT
 from seqboost.trees.nodes import SLOT, Weighted, Workspace
-from seqboost.trees.order import MIN_ROWS_OF_WIDE_CATEGORY, order_categories, order_scratch
+from seqboost.trees.order import MIN_ROWS_OF_WIDE_CATEGORY, order_categories
 from seqboost.trees.scan import ABSENT, Line, Scratch, SearchNode, best_prefix, gain_to_beat, line_scratch, node_gain
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
@@ -64,7 +64,7 @@ def search_block(
     whole = SearchNode(total, int64(total[n_lane]), node_gain(total, units))
     n_sparse, n_dense = sparse.kind.size, dense.displacement.size
     cells, counts = sums.cells[slot], sums.counts[slot]
-    drawn, lines, orders = work.nodes.drawn, line_scratch(scratch), order_scratch(scratch)
+    drawn, lines = work.nodes.drawn, line_scratch(scratch)
     if kind != LAG and whole.n < 2 * limits.min_samples_leaf:
         return
     for f in range(block[FIRST], block[LAST]):
@@ -101,7 +101,7 @@ def search_block(
         # The line, and how often it is scanned.
         step, n_flags, has_absent = int64(FROM_TOP), int64(FROM_TOP), False
         if ordered:
-            n = order_categories(cells, counts, (start, n_cells), min_count, here.total, units, lam, orders)
+            n = order_categories(cells, counts, (start, n_cells), min_count, here.total, units, lam, scratch)
             if kind == SPARSE and not alone and _count(counts, start, n, scratch.line) < here.n:
                 n_flags = int64(2 * FROM_TOP)
         elif kind == DENSE:
