@@ -175,9 +175,9 @@ def _has_types(
 
 
 @inlined
-def _weigh(x: int, weight: float) -> int:
+def _weigh(x: np.int32, weight: float) -> np.int32:
     """Return an integer times a weight, rounded."""
-    return int64(np.floor(x * weight + 0.5))
+    return np.int32(np.floor(x * weight + 0.5))
 
 
 @inner
@@ -200,13 +200,16 @@ def _sum_vectors(
         _has_types(nodes.mask[sibling], space, has)
     # The contexts of rows of full type, which nearly all are.
     order, listed, n_listed = has.size - 1, nodes.listed, int64(0)
-    for c in range(listed.size if order > 0 else 0):
+    is_full = True
+    for e in range(mask.size):
+        is_full = is_full and mask[e]
+    for c in range(0 if is_full else listed.size):
         listed[n_listed] = c * n_sums
         n_listed += int64(mask[space.base[order] + c])
     for p in range(first, last):
         i = uint64(rows[p])
         j, place, at = row_type[i], uint64((p - first) * lanes), i * uint64(n_contexts * n_sums)
-        if order == 0:
+        if is_full:
             for w in range(uint64(n_sums)):
                 own[place + w] = rounded.vectors[i, w]
         elif j == order and n_sums == 2:  # one output

@@ -163,6 +163,8 @@ def divide_to_end(
     first, fitted, last = span
     a, b = uint64(first), uint64(end)
     n_stays, n_leaves = int64(0), int64(0)
+    part_left = np.float32(share if share >= 0.0 else 1.0)
+    part_right = np.float32(1.0) - part_left if share >= 0.0 else np.float32(1.0)
     for p in range(uint64(first), uint64(last)):
         if p == uint64(fitted):
             n_stays, n_leaves = int64(a) - first, int64(b) - end
@@ -170,17 +172,16 @@ def divide_to_end(
         rows[a] = row
         rows[b] = row
         if weighted is not None:
-            w, n = weighted.weight[p], weighted.units[p]
-            to_left = np.float32(1.0 if here == LEFT else 0.0)
-            part, rest, n_part, n_rest = w, w, n, n
-            if here != BOTH or share >= 0.0:
-                to_left = np.float32(share) if here == BOTH else to_left
-                # What goes left is rounded; the right gets the rest.
-                part, rest = w * to_left, w * (np.float32(1.0) - to_left)
-                n_part = np.int32(n * np.float64(to_left) + 0.5)
-                n_rest = np.int32(n - n_part)
-            weighted.weight[a], weighted.units[a] = (rest, n_rest) if leaving == LEFT else (part, n_part)
-            weighted.weight[b], weighted.units[b] = (part, n_part) if leaving == LEFT else (rest, n_rest)
+            w, n, is_both = weighted.weight[p], weighted.units[p], here == BOTH
+            to_left = np.float32(here == LEFT) + np.float32(is_both) * part_left
+            to_right = np.float32(here == RIGHT) + np.float32(is_both) * part_right
+            # What goes left is rounded; the right gets the rest.
+            n_left = np.int32(n * np.float64(to_left) + 0.5)
+            n_right = np.int32(n - n_left + (n if is_both and share < 0.0 else 0))
+            weighted.weight[a] = w * (to_right if leaving == LEFT else to_left)
+            weighted.weight[b] = w * (to_left if leaving == LEFT else to_right)
+            weighted.units[a] = n_right if leaving == LEFT else n_left
+            weighted.units[b] = n_left if leaving == LEFT else n_right
         a += uint64(here != leaving)
         b += uint64(here in (leaving, BOTH))
     if fitted == last:
