@@ -345,7 +345,7 @@ def compare(tree, reference, gain_tolerance=1e-5):
 
 
 def differs_by_a_tie(tree, reference, tolerance=1e-6):
-    """Tell whether the first split that differs from the reference tree's gains the same.
+    """Check whether the first split that differs from the reference tree's gains the same.
 
     Several candidates may part the rows alike, or swap the sides. Which is first is exact only if equal sums are equal
     to the bit: those of weighted rows are not, for fixed point rounds them.

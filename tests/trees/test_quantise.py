@@ -68,7 +68,7 @@ def test_fixed_point_is_exact_within_its_unit_and_fits(n_contexts, n_threads, mo
 
 @pytest.mark.parametrize("n_labels", [1, 2, 5])
 def test_rounds_to_the_nearest(n_labels, monkeypatch):
-    """Unless there are so many cells that rounding up could carry a sum out of its bits."""
+    """Unless cells are too many and rounding up could carry a sum out of its bits."""
     gradient, hessian, rows, n_fitted = random_derivatives(1, n_labels)
 
     def nearest(x):

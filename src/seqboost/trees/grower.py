@@ -75,7 +75,7 @@ class Grower:
     n_threads : int, default=1
         Number of threads; the trees do not depend on it.
     max_deciding : int, default=32
-        With more outputs than these, so many are drawn for each tree to decide on its splits
+        With more outputs than these, this many are drawn for each tree to decide on its splits
         (:mod:`seqboost.trees.quantise`).
     reducer : Reducer, optional
         Adds up the sums of all machines that grow the tree together, each on its rows.

@@ -83,7 +83,7 @@ class Example:
         return {DENSE: self.dense, SPARSE: self.sparse, LAG: self.lags}[feature.kind][feature.place]
 
     def lacks(self, feature: Feature) -> bool:
-        """Tell whether the value of a feature is missing."""
+        """Check whether the value of a feature is missing."""
         return self.value(feature) == feature.missing
 
 
