@@ -20,7 +20,7 @@ from seqboost.model.traversal import RowArrays
 
 __all__ = ["cut_by_slots", "quick_scores", "quick_vectors"]
 
-VALUE_BYTES = 256 * 1024  # of the leaves' values: shared trees are added so many at a time
+VALUE_BYTES = 256 * 1024  # of the leaves' values: shared trees are added in parts of this size
 
 
 @lean
