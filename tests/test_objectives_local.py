@@ -19,8 +19,7 @@ CURVATURES = ["count", "newton", "mixing"]
 def total(case, scores, table):
     """Give the weighted log-likelihood by the slow twin."""
     values = [
-        reference.local_log_likelihood(scores[:, rows], table, case.labels[rows], case.order)
-        for rows in case.sequences
+        reference.local_log_likelihood(scores[:, rows], table, case.labels[rows], case.order) for rows in case.sequences
     ]
     return float(case.weights @ np.array(values))
 

@@ -303,9 +303,7 @@ def test_mixing_bounds_the_second_derivative_by_the_table(order, scale, sticky):
     exact, row_sums, diagonal = np.zeros((case.table.size,) * 2), [], []
     for weight, rows in zip(case.weights, case.sequences, strict=True):
         shape = (2, rows.stop - rows.start, 2**order)
-        hessian = weight * reference.pseudo_hessian(
-            case.scores[:, rows], case.table, case.labels[rows], order, False
-        )
+        hessian = weight * reference.pseudo_hessian(case.scores[:, rows], case.table, case.labels[rows], order, False)
         row_sums.append(reference.row_sums(hessian, shape))
         diagonal.append(np.diag(hessian).reshape(shape))
         in_table = np.zeros((case.table.size, len(hessian)))

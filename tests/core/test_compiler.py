@@ -20,12 +20,16 @@ SLEEP = "import time; time.sleep(60)"
 KERNEL = SimpleNamespace(signatures=[])
 
 
+def idle():
+    pass
+
+
 def process(code):
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
 
 
-def beside(module="module", argument="argument", n_threads=2, ours=list):
-    return compiler.compile_beside(KERNEL, module, argument, n_threads, ours)
+def beside(module="module", argument="argument", n_threads=2):
+    return compiler.compile_beside(KERNEL, module, argument, n_threads)
 
 
 @pytest.fixture
@@ -47,13 +51,14 @@ def cold(monkeypatch):
         assert helper.returncode is not None
 
 
-def test_what_is_ours_is_compiled_when_a_helper_starts(cold):
+def test_the_rest_is_compiled_while_a_helper_is_at_work(cold, monkeypatch):
     seen = []
-    assert beside(ours=lambda: [(SimpleNamespace(compile=seen.append), "types")])
-    assert seen == ["types"]
-    assert beside(ours=lambda: [(SimpleNamespace(compile=seen.append), "again")])
-    assert seen == ["types"]
-    assert len(cold) == 1
+    compiler.wait(lambda: seen.append("no helper"))
+    monkeypatch.setattr(compiler, "LONGEST_WAIT", 0.1)
+    assert beside()
+    compiler.wait(lambda: seen.append(cold[0].poll()))
+    compiler.wait(lambda: seen.append("done"))
+    assert seen == [None]
 
 
 @pytest.mark.parametrize("other", [{"module": "another"}, {"argument": "another"}], ids=str)
@@ -105,33 +110,13 @@ def test_a_helper_that_cannot_be_started_is_done_without(cold, monkeypatch, erro
 
     monkeypatch.setattr(compiler, "_start", refuse)
     assert not beside()
-    compiler.wait()
-
-
-def test_a_kernel_that_does_not_compile_does_not_keep_the_next_from_it():
-    def refuse(types):
-        raise numba.TypingError("no")
-
-    seen = []
-    poor, good = SimpleNamespace(compile=refuse), SimpleNamespace(compile=seen.append)
-    compiler._compile(lambda: [(None, 1)])  # not even a kernel
-    compiler._compile(lambda: [(poor, "types"), (good, "of good")])
-    assert seen == ["of good"]
-
-
-def test_types_that_numba_refuses_are_left_to_the_helper(cold):
-    def refuse(types=None):
-        raise numba.TypingError("no")
-
-    assert beside(ours=lambda: [(SimpleNamespace(compile=refuse), "types")])
-    compiler._stop()
-    assert beside(ours=refuse)
+    compiler.wait(idle)
 
 
 def test_a_failed_helper_is_forgotten(cold, monkeypatch):
     monkeypatch.setattr(compiler, "_start", lambda module, argument: process("raise SystemExit(3)"))
     assert beside()
-    compiler.wait()
+    compiler.wait(idle)
     assert compiler._helper is None
 
 
@@ -139,7 +124,7 @@ def test_a_helper_that_hangs_is_ended(cold, monkeypatch):
     monkeypatch.setattr(compiler, "LONGEST_WAIT", 0.2)
     assert beside()
     began = time.perf_counter()
-    compiler.wait()
+    compiler.wait(idle)
     assert time.perf_counter() - began < 30
     assert cold[0].returncode not in (0, None)
 
@@ -153,7 +138,7 @@ def test_an_interrupted_wait_ends_the_helper(cold, monkeypatch):
 
     monkeypatch.setattr(cold[0], "wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        compiler.wait()
+        compiler.wait(idle)
     assert compiler._helper is None
     assert cold[0].returncode is not None
 
@@ -164,7 +149,7 @@ def test_every_thread_waits(cold, monkeypatch):
     helper, codes = compiler._helper, []
 
     def fit():
-        compiler.wait()
+        compiler.wait(idle)
         codes.append(helper.returncode)
 
     threads = [threading.Thread(target=fit) for _ in range(3)]
@@ -181,7 +166,7 @@ def test_a_forked_process_leaves_the_helper_alone(cold):
     compiler._lock.acquire()  # by a thread that is not there after the fork
     compiler._forget()
     assert compiler._helper is None
-    compiler.wait()
+    compiler.wait(idle)
     assert helper.returncode == 0  # nobody has waited for it ...
     os.kill(helper.pid, 0)  # ... and it lives
     helper.returncode = None
@@ -215,10 +200,10 @@ def test_what_the_helper_compiles_is_taken_from_the_cache(monkeypatch, tmp_path)
     import tiny_kernel
 
     monkeypatch.setattr(compiler, "thread_count", lambda n_jobs: 2)
-    arguments = tiny_kernel.kernel, "tiny_kernel", "argument", 2, list
+    arguments = tiny_kernel.kernel, "tiny_kernel", "argument", 2
     assert is_cached(tiny_kernel.kernel) is False
     assert compiler.compile_beside(*arguments)
-    compiler.wait()
+    compiler.wait(idle)
     assert is_cached(tiny_kernel.kernel)
     assert not compiler.compile_beside(*arguments)
     assert tiny_kernel.kernel(1) == 2

@@ -16,7 +16,7 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 import seqboost
-from seqboost.core import jit
+from seqboost.core import jit, pipeline
 
 SOURCE = """
 import numpy as np
@@ -186,7 +186,8 @@ def copy(tmp_path):
         (root / folder).mkdir(parents=True)
     for folder in (root, root / "core", root / "chain", root / "chain" / "exact", root / "trees"):
         (folder / "__init__.py").write_text("", encoding="utf-8")
-    shutil.copy(jit.__file__, root / "core")
+    for module in (jit, pipeline):
+        shutil.copy(module.__file__, root / "core")
     (root / "core" / "one.py").write_text(ONE.format(value=1), encoding="utf-8")
     (root / "chain" / "one.py").write_text(ONE.format(value=1), encoding="utf-8")
     (root / "trees" / "other.py").write_text("", encoding="utf-8")

@@ -83,7 +83,7 @@ def test_buffers_may_hold_garbage(policy, joint):
     scratch = grower.scratch.get()
     grower.scratch.put(scratch)
     kept = {id(grower.work.blocks), *map(id, policies or ())}
-    for array in arrays_in((grower.work, grower.weighted, scratch)):
+    for array in arrays_in((grower.work, grower.weighted, scratch.value)):
         if id(array) not in kept:
             array.fill({"f": np.nan, "b": True}.get(array.dtype.kind, 99))
     again, _ = case.grow(grower=grower)

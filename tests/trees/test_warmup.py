@@ -104,14 +104,15 @@ def test_the_module_compiles_and_ends():
 
 @pytest.mark.parametrize("trees", ["per_label", "shared"])
 def test_the_tiny_tree_compiles_what_every_fit_needs(trees):
-    """What a fit calls is compiled by `grow_tiny`, with the same types: change them together."""
+    """What a fit calls is compiled by `compile_growth` and `compile_around`, with the same types: change them together."""
     code = f"""
 import sys
 import numpy as np
 from seqboost import TreeCRF
 from seqboost.trees import warmup
 
-warmup.grow_tiny()
+warmup.compile_growth()
+warmup.compile_around()
 modules = [module for name, module in sys.modules.items() if name.startswith("seqboost.trees")]
 kernels = {{kernel for module in modules for kernel in vars(module).values() if hasattr(kernel, "signatures")}}
 before = {{kernel: len(kernel.signatures) for kernel in kernels}}

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.boosting.sampling import Examples, Sample, Sampler
-from seqboost.core.compiler import wait
 from seqboost.core.threads import run_tasks
 from seqboost.objectives import Derivatives
 from seqboost.trees import Grower, LeafRows, Policies, Problem, SampleGrower, Tree
+from seqboost.trees.warmup import await_kernels
 
 __all__ = ["MAX_LEAF_VALUE", "Ensemble", "Round", "TreeFitter", "Trees"]
 
@@ -143,7 +143,7 @@ class TreeFitter:
 
     def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[LeafRows, ...]]:
         """Grow the trees of one round, or of one of its bags: a sample and a seed for each tree."""
-        wait()  # for the kernels of the first fit of all
+        await_kernels()  # of the first fit of all
         tasks = list(zip(samples, seeds, strict=True))
         trees, leaves = zip(*run_tasks(self._grow, tasks, 1 if self.shared else self.n_threads), strict=True)
         return trees, leaves

@@ -20,7 +20,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -39,16 +39,11 @@ _task = ("", "")  # module and argument of the helper
 _lock = threading.Lock()
 
 
-def compile_beside(
-    kernel: Any, module: str, argument: str, n_threads: int, ours: Callable[[], Iterable[tuple[Any, Any]]]
-) -> bool:
+def compile_beside(kernel: Any, module: str, argument: str, n_threads: int) -> bool:
     """Have ``python -m module argument`` compile kernels; return whether a helper is at work on that.
 
     ``kernel`` stands for all of them: if it is compiled or cached, nothing happens. Nor does it for ``n_threads=1``: a
     user who asks for one job gets one process. A helper at work on another task is stopped.
-
-    When a new helper starts, this process compiles the pairs of a kernel and the types of its arguments that ``ours``
-    returns: what the helper would come to last, so that both end at about the same time.
     """
     global _helper, _task
     with _lock:
@@ -62,16 +57,7 @@ def compile_beside(
         except Exception:  # no processes on this platform, none left, forbidden: then without
             return False
         atexit.register(_stop)
-        _compile(ours)
         return True
-
-
-def _compile(ours: Callable[[], Iterable[tuple[Any, Any]]]) -> None:
-    """Compile kernels for the types of their arguments; those that fail are left to the helper."""
-    with suppress(Exception):
-        for kernel, types in ours():
-            with suppress(Exception):
-                kernel.compile(types)
 
 
 def _may_help(kernel: Any) -> bool:
@@ -102,10 +88,14 @@ def _start(module: str, argument: str) -> subprocess.Popen[bytes]:
     )
 
 
-def wait() -> None:
-    """Wait until the helper is done, if there is one: its kernels are in the cache then, or it has failed."""
+def wait(meanwhile: Callable[[], None]) -> None:
+    """Wait until the helper is done, if there is one: its kernels are in the cache then, or it has failed.
+
+    Before that, ``meanwhile`` compiles what this process will need next.
+    """
     if _helper is not None:
         with _lock:
+            meanwhile()
             _stop(LONGEST_WAIT)
 
 

@@ -16,6 +16,8 @@ from numba.core import types
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
+from seqboost.core.pipeline import KernelCompiler, PartCompiler
+
 __all__ = [
     "inlined",
     "inner",
@@ -61,7 +63,7 @@ def inner(function: F) -> F:
     Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. It may not allocate, like a
     :func:`lean` one. Tests reach it through a kernel of their own.
     """
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_REFERENCES)
+    return _part(function)
 
 
 def reassociating(function: F) -> F:
@@ -71,9 +73,7 @@ def reassociating(function: F) -> F:
 
 def inner_reassociating(function: F) -> F:
     """Compile such a kernel that only other kernels call, as :func:`inner` does."""
-    return _compiled(
-        function, fastmath=_ANY_ORDER, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_REFERENCES
-    )  # fmt: skip
+    return _part(function, fastmath=_ANY_ORDER)
 
 
 _ANY_ORDER = {"reassoc", "nnan", "nsz"}
@@ -82,9 +82,15 @@ _ANY_ORDER = {"reassoc", "nnan", "nsz"}
 _NO_REFERENCES = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 
+def _part(function: F, **options: Any) -> F:
+    """Hand a kernel to numba that only others call; their code, which is cached, holds its own."""
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_NO_REFERENCES}
+    return cast("F", numba.njit(nogil=True, error_model="numpy", pipeline_class=PartCompiler, **options)(function))
+
+
 def _compiled(function: F, **options: Any) -> F:
     """Hand a kernel to numba, with a cache if there is a folder that it can write to."""
-    kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    kernel = numba.njit(nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **options)(function)
     if hasattr(kernel, "enable_caching"):  # not with NUMBA_DISABLE_JIT
         try:
             kernel.enable_caching()

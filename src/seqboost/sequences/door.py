@@ -114,9 +114,7 @@ def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
     if all(batch.schema.columns[j].kind == "categorical" for j in chosen):
         return batch
     columns = [
-        category_column(column, batch.origin)
-        if j in chosen and column.categories is None
-        else column
+        category_column(column, batch.origin) if j in chosen and column.categories is None else column
         for j, column in enumerate(columns_of(batch))
     ]
     schema = batch.schema

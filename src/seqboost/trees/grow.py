@@ -33,11 +33,13 @@ leaf with the smallest gain gives up its histogram and, should it be split after
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
-from seqboost.core.jit import inlined, inner, int64, lean, uint64
+from seqboost.core.jit import inner, int64, lean, uint64
 from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 from seqboost.core.random import mix, random_below
 from seqboost.trees.columns import Columns, Problem
@@ -94,7 +96,7 @@ from seqboost.trees.scan import Scratch
 from seqboost.trees.split import policy_of, search_block
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
-__all__ = ["DONE", "MORE_ROOM", "REDUCE", "SEARCH", "SHARES", "advance", "search_blocks"]
+__all__ = ["DONE", "MORE_ROOM", "REDUCE", "SEARCH", "SHARES", "Turn", "advance"]
 
 DONE, MORE_ROOM, REDUCE, SEARCH = 0, 1, 2, 3
 """Why :func:`advance` returns: the tree is grown; the segments must be made longer; sums must be reduced; blocks of
@@ -104,6 +106,19 @@ PLANT, CHOOSE, MEASURE, FINISH, KEEP = 0, 1, 2, 3, 4  # what comes next
 
 SHARES = np.float32(1e-30), np.float32(1.0 - 2.0**-24)  # the smallest and the largest one
 SMALLEST_SHARE, LARGEST_SHARE = SHARES
+
+
+class Turn(NamedTuple):
+    """What :func:`advance` is to do."""
+
+    n_fitted: int  # positions the tree is fitted to, which come first in the segments
+    n_rows: int  # all positions
+    seed: np.uint64
+    n_threaded: int  # rows of new nodes from which blocks are searched on threads
+    task: int = -1  # its number; −1: grow
+    first_block: int = 0
+    last_block: int = 0
+
 
 ENTRIES_PER_CELL = 2  # a few rows are taken out of a parent's histogram one by one, many by a subtraction of all cells
 
@@ -150,7 +165,7 @@ def _draw_features(
 # --- sums of a node --------------------------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _part(work: Workspace, node: int) -> Part:
     """Return the fitted rows of a node, and where their vectors stand."""
     state, rounded = work.nodes.state, work.rounded
@@ -174,7 +189,7 @@ def _has_types(
             has[space.type_of[e]] = True
 
 
-@inlined
+@inner
 def _weigh(x: np.int32, weight: float) -> np.int32:
     """Return an integer times a weight, rounded."""
     return np.int32(np.floor(x * weight + 0.5))
@@ -305,7 +320,7 @@ def _sum_rows(
         add_lanes(total, vectors, uint64(0), place, lanes)
 
 
-@inlined
+@inner
 def _measure(
     problem: Problem,
     weighted: Weighted | None,
@@ -328,7 +343,7 @@ def _measure(
             types[small, order] -= types[small, j]
 
 
-@inlined
+@inner
 def _finish(
     space: Space,
     work: Workspace,
@@ -413,12 +428,12 @@ def _divide_block(
             take_part(columns, block, _part(work, small), lanes, sums.cells[there], sums.counts[there])
 
 
-@lean
-def search_blocks(
+@inner
+def _search_blocks(
     problem: Problem,
     weighted: Weighted | None,
     work: Workspace,
-    task: tuple[int, int, int],  # IN number of the task, its first block, its last
+    task: tuple[int, int, int],  # IN its number, first and last block
     is_measured: bool,  # IN whether small nodes have their histograms already
     scratch: Scratch,
 ) -> None:
@@ -440,7 +455,7 @@ def search_blocks(
                     search_block(problem, weighted, work, block, node, number, scratch)
 
 
-@inlined
+@inner
 def _keep_best(
     work: Workspace,
     node: int,  # IN
@@ -493,7 +508,7 @@ def _take_slot(
 # --- splitting -------------------------------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _divide_rows(
     problem: Problem,
     weighted: Weighted | None,
@@ -565,7 +580,7 @@ def _move_rows(
     nodes.progress[USED] += state[leaves, SIZE]
 
 
-@inlined
+@inner
 def _divide_contexts(
     space: Space,
     weighted: Weighted | None,
@@ -592,14 +607,14 @@ def _divide_contexts(
     return n_left, n_right
 
 
-@inlined
+@inner
 def _expand(
     problem: Problem,
     weighted: Weighted | None,
     work: Workspace,
     node: int,  # IN a leaf with a split
     wanted: bool,  # IN whether splits of its children may be needed
-    ahead: bool,  # IN
+    ahead: bool | None,  # IN
 ) -> None:
     """Make the two children of a node; they are pending then."""
     nodes, limits = work.nodes, problem.limits
@@ -615,7 +630,7 @@ def _expand(
             _sum_contexts(problem.space, weighted, work, node, nodes.type_rows[progress[N_NODES]])
         for b in range(work.blocks.shape[0]):
             if work.blocks[b, SORT] != LAG:
-                _fill_block(problem.columns, work, work.blocks[b], node, ahead)
+                _fill_block(problem.columns, work, work.blocks[b], node, ahead is not None)
                 if work.blocks[b, SORT] == DENSE:
                     slot = state[node, SLOT]
                     n_lane = int64(2 * work.units.weight.size)
@@ -645,9 +660,9 @@ def _expand(
         state[large, SLOT] = state[node, SLOT]
         state[node, SLOT] = -1
         _take_slot(nodes, small, large)
-        if anew and ahead:
+        if ahead is not None:
             nodes.reduced[progress[N_REDUCED]] = -1 - large  # whose histogram is still that of the node
-            progress[N_REDUCED] += 1
+            progress[N_REDUCED] += int64(anew)
     else:
         _free_slot(nodes, node)
     pair = nodes.pending[progress[N_PENDING]]
@@ -655,7 +670,7 @@ def _expand(
     progress[N_PENDING] += 1
 
 
-@inlined
+@inner
 def _commit(
     problem: Problem,
     weighted: Weighted | None,
@@ -700,17 +715,16 @@ def _commit(
 # --- the loop --------------------------------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _plant(
     problem: Problem,
     work: Workspace,
-    sizes: tuple[int, int],  # IN fitted positions, all positions
-    seed: np.uint64,  # IN
+    turn: Turn,
 ) -> None:
     """Make the root, which is pending then."""
     nodes, limits = work.nodes, problem.limits
     state, progress = nodes.state, nodes.progress
-    n_fitted, n_rows = sizes
+    n_fitted, n_rows, seed = turn.n_fitted, turn.n_rows, turn.seed
     for q in range(nodes.free.size):
         nodes.free[q] = nodes.free.size - 1 - q
     progress[N_FREE] = nodes.free.size
@@ -774,12 +788,12 @@ def _has_room_ahead(
     return bool(n_rows <= nodes.rows.size)
 
 
-@inlined
+@inner
 def _choose(
     problem: Problem,
     weighted: Weighted | None,
     work: Workspace,
-    ahead: bool,  # IN
+    ahead: bool | None,  # IN
 ) -> tuple[int, int]:
     """Write splits into the tree as long as the children of the best leaf are known.
 
@@ -794,10 +808,13 @@ def _choose(
         if nodes.state[node, LEFT_CHILD] == 0:
             break
         _commit(problem, weighted, work, leaf)
-    if not _has_room(weighted, work, node) or (ahead and not _has_room_ahead(work)):
-        return int64(MORE_ROOM), int64(0)
+    n_chosen = int64(1)
+    has_room = _has_room(weighted, work, node)
     nodes.chosen[0] = node
-    return int64(MEASURE), _choose_ahead(nodes, limits.max_leaf_nodes - n_leaves) if ahead else int64(1)
+    if ahead is not None:
+        has_room = has_room and _has_room_ahead(work)
+        n_chosen = _choose_ahead(nodes, limits.max_leaf_nodes - n_leaves) if has_room else n_chosen
+    return (int64(MEASURE), n_chosen) if has_room else (int64(MORE_ROOM), int64(0))
 
 
 @inner
@@ -832,24 +849,30 @@ def advance(
     problem: Problem,
     weighted: Weighted | None,
     work: Workspace,
-    sizes: tuple[int, int],  # IN positions the tree is fitted to, which come first in the segments; all positions
-    seed: np.uint64,  # IN
-    how: tuple[bool, int],  # IN whether sums are reduced; rows of a node from which blocks are searched on threads
+    turn: Turn,
+    ahead: bool | None,  # IN whether sums are reduced; None: they are not, and no code for it is compiled
     scratch: Scratch,
 ) -> int:
-    """Grow a tree, or go on growing it; return `DONE`, `MORE_ROOM`, `REDUCE` or `SEARCH`."""
-    nodes, (ahead, n_threaded) = work.nodes, how
+    """Grow a tree, or go on growing it; return `DONE`, `MORE_ROOM`, `REDUCE` or `SEARCH`.
+
+    If the turn is a task, search its blocks, for a growth that waits for it.
+    """
+    if turn.task >= 0:
+        task = turn.task, turn.first_block, turn.last_block
+        _search_blocks(problem, weighted, work, task, ahead is not None, scratch)
+        return SEARCH
+    nodes = work.nodes
     progress, pending = nodes.progress, nodes.pending
     while True:
         if progress[PHASE] == PLANT:
-            _plant(problem, work, sizes, seed)
+            _plant(problem, work, turn)
             progress[PHASE] = MEASURE
         if progress[PHASE] == CHOOSE:
             progress[N_PENDING], progress[N_REDUCED] = 0, 0
             next_phase, n_chosen = _choose(problem, weighted, work, ahead)
             if next_phase != MEASURE:
                 return next_phase
-            wanted = ahead or progress[N_LEAVES] + 1 < problem.limits.max_leaf_nodes
+            wanted = ahead is not None or progress[N_LEAVES] + 1 < problem.limits.max_leaf_nodes
             for q in range(n_chosen):
                 _expand(problem, weighted, work, nodes.chosen[q], wanted, ahead)
             progress[PHASE] = MEASURE
@@ -857,13 +880,13 @@ def advance(
             progress[PHASE] = FINISH
             for q in range(progress[N_PENDING]):
                 _measure(problem, weighted, work, pending[q])
-                if ahead:
+                if ahead is not None:
                     for b in range(work.blocks.shape[0] if pending[q, WANTED] else 0):
                         if work.blocks[b, SORT] != LAG:
                             _fill_block(problem.columns, work, work.blocks[b], pending[q, SMALL], np.bool_(True))
                     nodes.reduced[progress[N_REDUCED]] = pending[q, SMALL]
                     progress[N_REDUCED] += 1
-            if ahead:
+            if ahead is not None:
                 return REDUCE
         if progress[PHASE] == FINISH:
             progress[PHASE] = KEEP
@@ -871,9 +894,11 @@ def advance(
             for q in range(progress[N_PENDING]):
                 _finish(problem.space, work, pending[q])
                 n_rows += nodes.state[pending[q, SMALL], FITTED] if pending[q, WANTED] else 0
-            if n_rows >= n_threaded:
+            if n_rows >= turn.n_threaded:
                 return SEARCH
-            search_blocks(problem, weighted, work, (int64(0), int64(0), work.blocks.shape[0]), ahead, scratch)
+            _search_blocks(
+                problem, weighted, work, (int64(0), int64(0), work.blocks.shape[0]), ahead is not None, scratch
+            )
             for task in range(1, work.finds.gain.shape[0]):
                 for q in range(progress[N_PENDING]):
                     for node in (pending[q, SMALL], pending[q, LARGE]):

@@ -7,13 +7,15 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, Protocol
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.missing import INSTANCE_WEIGHTING
+from seqboost.core.packed import Packer, packed
 from seqboost.core.threads import run_tasks
 from seqboost.trees.columns import Policies, Problem, needs_weights
-from seqboost.trees.grow import DONE, MORE_ROOM, REDUCE, SHARES, advance, search_blocks
+from seqboost.trees.grow import MORE_ROOM, REDUCE, SEARCH, SHARES, Turn, advance
 from seqboost.trees.histogram import block_tasks, feature_blocks
 from seqboost.trees.leaves import LeafRows
 from seqboost.trees.nodes import (
@@ -110,7 +112,7 @@ class Grower:
             raise ValueError(f"with a reducer, a tree may have {max_deciding} outputs at most, not {n_outputs}")
         self.weighted = new_weighted(problem, self.policies, n_nodes) if is_weighted and self.policies else None
         n_rows, lanes = columns.n_rows, n_lanes(self.n_deciding)
-        self.rounded = Rounded(
+        rounded = Rounded(
             cells=np.empty((n_rows if order else 0, int(space.n_contexts_of[-1]), 2 * self.n_deciding), dtype=np.int32),
             vectors=np.empty((n_rows, lanes), dtype=np.int32),
             node_vectors=np.zeros((n_rows if order or is_weighted else 0, lanes), dtype=np.int32),
@@ -118,10 +120,9 @@ class Grower:
         nodes = new_nodes(problem, n_nodes, n_slots, self.n_deciding)
         if self.weighted is not None:
             nodes = nodes._replace(rows=np.empty(2 * n_rows, dtype=np.int32))
-        none = np.zeros(self.n_deciding)
         self.work = Workspace(
-            units=Units(none, none, none, none),
-            rounded=self.rounded,
+            units=Units(*np.zeros((4, self.n_deciding))),
+            rounded=rounded,
             nodes=nodes,
             sums=new_sums(problem, n_slots, self.n_deciding),
             finds=new_finds(problem, max(1, len(self.tasks)), n_nodes),
@@ -130,7 +131,8 @@ class Grower:
         )
         self.scratch: SimpleQueue[Scratch] = SimpleQueue()
         for _ in range(n_threads):
-            self.scratch.put(new_scratch(problem, self.n_deciding))
+            self.scratch.put(packed(new_scratch(problem, self.n_deciding)))
+        self._pack = Packer()
 
     @property
     def one_way(self) -> bool:
@@ -204,60 +206,64 @@ class Grower:
     ) -> None:
         """Begin a tree; ``units`` and ``labels`` are those that :meth:`units` returns, of all rows of all machines."""
         n = gradient.shape[1]
-        self.rounded = Rounded(*(part[:n] for part in self.work.rounded))
+        rounded = Rounded(*(part[:n] for part in self.work.rounded))
         count = 1 if self.weighted is None else 1 << weight_bits(n_fitted)
         round_derivatives(
-            gradient, hessian, rows, n_fitted, units, labels, self.rounded,
+            gradient, hessian, rows, n_fitted, units, labels, rounded,
             count=count, n_threads=self.n_threads,
         )  # fmt: skip
-        self._derivatives, self._labels, self._seed = (gradient, hessian), labels, np.uint64(seed)
-        self._sizes, self._positions = (n_fitted, rows.size), rows
+        self._derivatives, self._labels, self._positions = (gradient, hessian), labels, rows
+        self._turn = Turn(n_fitted, rows.size, np.uint64(seed), self._n_threaded())
         self.work.nodes.rows[: rows.size] = rows
         self.work.nodes.progress[PHASE] = 0
-        self.work = self.work._replace(units=units)
+        for kept, unit in zip(self.work.units, units, strict=True):
+            kept[:] = unit
         self._problem = problem or self.problem
         if self.weighted is not None:
             self.weighted.weight[: rows.size] = 1.0
             self.weighted.units[: rows.size] = count
-            self.weighted = self.weighted._replace(unit=count)
+            if self.weighted.unit != count:
+                self.weighted = self.weighted._replace(unit=count)
             limits = self._problem.limits
             limits = limits._replace(min_samples_leaf=limits.min_samples_leaf * count)
             self._problem = self._problem._replace(limits=limits)
 
     def advance(self) -> bool:
         """Go on growing until sums must be reduced, or the tree is grown; return whether it is not."""
-        n_threaded = NEVER
-        if self.n_threads > 1 and len(self.tasks) > 1:
-            per_row = self.work.sums.cells.shape[2] * max(1, self.problem.columns.dense.displacement.size)
-            n_threaded = max(0, WORTH_A_THREAD - 8 * self.work.sums.cells[0].size) // per_row
-        how = self.reducer is not None, n_threaded
+        status = SEARCH
+        while status in (SEARCH, MORE_ROOM):
+            status = self._run(self._turn)
+            if status == MORE_ROOM:
+                self._make_room()
+            elif status == SEARCH:
+                run_tasks(self._search, self.tasks, self.n_threads)
+        return bool(status == REDUCE)
+
+    def _n_threaded(self) -> int:
+        """Return from how many rows of new nodes on it is worth while to search features on threads."""
+        if self.n_threads == 1 or len(self.tasks) < 2:
+            return NEVER
+        per_row = self.work.sums.cells.shape[2] * max(1, self.problem.columns.dense.displacement.size)
+        return max(0, WORTH_A_THREAD - 8 * self.work.sums.cells[0].size) // per_row
+
+    def _search(self, number: int, first: int, last: int) -> None:
+        """Search some blocks of features."""
+        self._run(self._turn._replace(task=number, first_block=first, last_block=last))
+
+    def _run(self, turn: Turn, call: Callable[..., Any] | None = None) -> Any:
+        """Call the kernel."""
+        problem, weighted, work = self._pack(self._problem, self.weighted, self.work)
         scratch = self.scratch.get()
         try:
-            while True:
-                problem = self._problem
-                work = self.work._replace(rounded=self.rounded)
-                status = advance(problem, self.weighted, work, self._sizes, self._seed, how, scratch)
-                if status == MORE_ROOM:
-                    self._make_room()
-                elif status in (DONE, REDUCE):
-                    return bool(status == REDUCE)
-                else:
-                    self._search(problem, work, how[0], scratch)
+            return (call or advance)(problem, weighted, work, turn, None if self.reducer is None else True, scratch)
         finally:
             self.scratch.put(scratch)
 
-    def _search(self, problem: Problem, work: Workspace, is_measured: bool, scratch: Scratch) -> None:
-        """Search the blocks of features on threads."""
-
-        def task(number: int, first: int, last: int) -> None:
-            own = self.scratch.get() if number > 0 else scratch
-            try:
-                search_blocks(problem, self.weighted, work, (number, first, last), is_measured, own)
-            finally:
-                if number > 0:
-                    self.scratch.put(own)
-
-        run_tasks(task, self.tasks, self.n_threads)
+    def compile(self) -> None:
+        """Compile the kernel, without growing a tree."""
+        compiled: Any = advance
+        self._problem = self.problem
+        self._run(Turn(0, 0, np.uint64(0), 0), lambda *values: compiled.compile(tuple(map(numba.typeof, values))))
 
     def _make_room(self) -> None:
         """Make the segments longer."""

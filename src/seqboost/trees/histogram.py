@@ -219,7 +219,7 @@ def take_part(
     counts: NDArray[np.int32],  # IN/OUT (n_cells,)
 ) -> None:
     """Take the rows of one child out of the cells of their parent, which become those of the other child."""
-    dense, sparse = columns
+    dense, sparse = columns.dense, columns.sparse
     flat, vectors, width = cells.reshape(-1), part.vectors.reshape(-1), uint64(cells.shape[1])
     n, lost = uint64(lanes[0]), uint64(lanes[1])
     first_slot, last_slot = int64(0), int64(0)

@@ -29,6 +29,7 @@ __all__ = [
     "sum_prefixes",
 ]
 
+
 def _require(expected: types.Type, *arrays: Any) -> None:
     """Refuse arrays that compiled code would take for others."""
     for array in arrays:

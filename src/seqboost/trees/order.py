@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inlined, inner, inner_reassociating, int64, uint64
+from seqboost.core.jit import inner, inner_reassociating, int64, uint64
 from seqboost.trees.quantise import Units
 from seqboost.trees.scan import Scratch
 
@@ -88,7 +88,7 @@ def _key(
     return total
 
 
-@inlined
+@inner
 def _leading_direction(
     n: int,  # IN number of categories
     longest: int,  # IN the category to start from

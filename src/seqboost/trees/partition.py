@@ -57,7 +57,7 @@ def value_of(
     row: int,  # IN a position
 ) -> int:
     """Return the value of a window feature: a code, or a slot counted from the feature's first one; −1: absent."""
-    dense, sparse = columns
+    dense, sparse = columns.dense, columns.sparse
     if kind == DENSE:
         return int64(dense.codes[dense.address[row] + dense.displacement[feature]])
     s = feature % sparse.kind.size
@@ -200,7 +200,7 @@ def _count_values(
     table: NDArray[np.int64],  # OUT (n_cells,)
 ) -> int:
     """Sum the weights of the positions that go to one side by their values; return that of all."""
-    dense, sparse = columns
+    dense, sparse = columns.dense, columns.sparse
     for b in range(table.size):
         table[b] = 0
     first, last = span
@@ -304,7 +304,7 @@ def _rank(
     weighted: Weighted,  # IN on_left and on_right, OUT ranking
 ) -> int:
     """Find the features that divide the rows most like a split; return how many there are."""
-    dense, sparse = columns
+    dense, sparse = columns.dense, columns.sparse
     on_left, on_right, ranking = weighted.on_left, weighted.on_right, weighted.ranking
     kind, feature = split
     n = int64(0)
@@ -354,7 +354,7 @@ def _write_left(
     left: NDArray[np.bool_],  # OUT (max_values,)
 ) -> None:
     """Write the left set of a surrogate."""
-    dense, sparse = columns
+    dense, sparse = columns.dense, columns.sparse
     ranking, on_left, on_right = weighted.ranking, weighted.on_left, weighted.on_right
     feature = ranking.feature[number]
     if ranking.kind[number] == DENSE:
@@ -415,7 +415,7 @@ def send_by_surrogates(
     mark: NDArray[np.uint8],  # IN/OUT (last - first,)
 ) -> None:
     """Send the positions without a value where the first surrogate with one says, or with the larger side."""
-    dense, sparse = columns
+    dense, sparse = columns.dense, columns.sparse
     detours = weighted.detours
     for p in range(first, last):
         if mark[p - first] != BOTH:

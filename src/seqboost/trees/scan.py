@@ -27,12 +27,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inlined, inner, int64, uint64
+from seqboost.core.jit import inner, int64, uint64
 from seqboost.trees.columns import Limits
 from seqboost.trees.intrinsics import sum_prefixes
 from seqboost.trees.quantise import Units
 
-__all__ = ["ABSENT", "STRIDE", "Line", "Scratch", "SearchNode", "best_prefix", "gain_to_beat", "line_scratch"]
+__all__ = ["ABSENT", "STRIDE", "Line", "Scratch", "SearchNode", "best_prefix", "gain_to_beat"]
 
 ABSENT = -1  # on a line of slots: the positions that carry none
 
@@ -94,37 +94,13 @@ class Scratch(NamedTuple):
     inverse: NDArray[np.float64]  # (n_outputs,)
 
 
-class LineScratch(NamedTuple):
-    """The buffers of `Scratch` that a line needs: kernels with few arguments are called faster."""
-
-    line: NDArray[np.int64]
-    n_left: NDArray[np.int64]
-    n_right: NDArray[np.int64]
-    base: NDArray[np.int32]
-    left: NDArray[np.int32]
-    absent: NDArray[np.int32]
-    running: NDArray[np.int32]
-    prefix: NDArray[np.int32]
-    bound: NDArray[np.float32]
-    bits: NDArray[np.int32]
-
-
-@inlined
-def line_scratch(scratch: Scratch) -> LineScratch:
-    """Return the buffers that a line needs."""
-    return LineScratch(
-        scratch.line, scratch.n_left, scratch.n_right, scratch.base, scratch.left, scratch.absent, scratch.running,
-        scratch.prefix, scratch.bound, scratch.bits,
-    )  # fmt: skip
-
-
-@inlined
+@inner
 def gain_to_beat(limits: Limits, node_gain: float) -> float:
     """Return what a split must gain more than, in a node of this Σ_k G_k²/(H_k+λ)."""
     return max(limits.min_gain, SMALLEST_GAIN, ROUNDING * node_gain)
 
 
-@inlined
+@inner
 def _gain_of_output(left: NDArray[np.int32], node: NDArray[np.int32], units: Units, k: int) -> float:
     """Return G_lk²/(H_lk+λ) + G_rk²/(H_rk+λ) of an output, λ > 0, by one division in place of two."""
     n_outputs = units.weight.size
@@ -183,7 +159,7 @@ def node_gain(
     return total
 
 
-@inlined
+@inner
 def _scan_line(
     to_beat: float,
     node: SearchNode,
@@ -191,7 +167,7 @@ def _scan_line(
     units: Units,
     cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
     line: Line,
-    scratch: LineScratch,
+    scratch: Scratch,
 ) -> tuple[float, int]:
     """Return gain and end of the best prefix of the line (or place of the best value of it); −1: none beats."""
     left, base, absent = scratch.left, scratch.base, scratch.absent
@@ -222,11 +198,11 @@ def _scan_line(
     return best, end
 
 
-@inlined
+@inner
 def lay_prefixes(
     cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
     line: Line,
-    scratch: LineScratch,  # IN line, OUT prefix
+    scratch: Scratch,  # IN line, OUT prefix
 ) -> None:
     """Sum the prefixes of a line."""
     values, prefix, running, absent = scratch.line, scratch.prefix, scratch.running, scratch.absent
@@ -245,14 +221,14 @@ def lay_prefixes(
             prefix[w * stride + r] = running[w]
 
 
-@inlined
+@inner
 def _bound_gains(
     node: SearchNode,
     least: int,  # IN positions that each side needs
     units: Units,
     lam: float,  # IN λ
     line: Line,
-    scratch: LineScratch,  # IN prefix, base, OUT bound
+    scratch: Scratch,  # IN prefix, base, OUT bound
 ) -> int:
     """Write Σ_k G_lk²/(H_lk+λ) + G_rk²/(H_rk+λ) of every prefix, in single precision; return the bits of the largest.
 
@@ -294,14 +270,14 @@ def _bound_gains(
     return int64(top)
 
 
-@inlined
+@inner
 def _screen_line(
     to_beat: float,
     node: SearchNode,
     limits: Limits,
     units: Units,
     line: Line,
-    scratch: LineScratch,
+    scratch: Scratch,
 ) -> tuple[float, int]:
     """Return gain and end of the best prefix of the line, as ``_scan_line`` does; −1: none beats; or `UNSCREENED`."""
     bound, left, base, prefix = scratch.bound, scratch.left, scratch.base, scratch.prefix
@@ -341,7 +317,7 @@ def best_prefix(
     cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
     line: Line,
     keeps_prefixes: bool,  # IN whether Scratch.prefix holds those of this line already
-    scratch: LineScratch,  # IN line, base, absent; n_left and n_right of a line of contexts
+    scratch: Scratch,  # IN line, base, absent; n_left and n_right of a line of contexts
 ) -> tuple[float, int]:
     """Return gain and end of the best prefix of the line (or place of the best value of it); −1: none beats."""
     # Screening is not worth it for a few values.

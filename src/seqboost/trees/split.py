@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
-from seqboost.core.jit import inlined, inner, int64
+from seqboost.core.jit import inner, int64
 from seqboost.core.missing import DIRECTION
 from seqboost.trees.columns import Problem, SparseColumns
 from seqboost.trees.histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT
 from seqboost.trees.nodes import SLOT, Weighted, Workspace
 from seqboost.trees.order import MIN_ROWS_OF_WIDE_CATEGORY, order_categories
-from seqboost.trees.scan import ABSENT, Line, Scratch, SearchNode, best_prefix, gain_to_beat, line_scratch, node_gain
+from seqboost.trees.scan import ABSENT, Line, Scratch, SearchNode, best_prefix, gain_to_beat, node_gain
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["policy_of", "search_block"]
@@ -35,7 +35,7 @@ __all__ = ["policy_of", "search_block"]
 MISSING_LEFT, BOUNDARY_LEFT, FROM_TOP = 1, 2, 4
 
 
-@inlined
+@inner
 def policy_of(sparse: SparseColumns, weighted: Weighted, kind: int, feature: int) -> int:
     """Return the policy of a split's feature."""
     if kind == DENSE:
@@ -46,7 +46,7 @@ def policy_of(sparse: SparseColumns, weighted: Weighted, kind: int, feature: int
     return int64(weighted.policies.sparse[s]) if sparse.missing[s] >= 0 else int64(DIRECTION)
 
 
-@inlined
+@inner
 def search_block(
     problem: Problem,
     weighted: Weighted | None,
@@ -57,14 +57,14 @@ def search_block(
     scratch: Scratch,
 ) -> None:
     """Find the best split of a node among the features of a block, if it is better than what the task found before."""
-    (dense, sparse), space, limits = problem
+    dense, sparse, space, limits = problem.columns.dense, problem.columns.sparse, problem.space, problem.limits
     units, sums, finds, kind = work.units, work.sums, work.finds, block[SORT]
     slot, lam, alone = work.nodes.state[node, SLOT], limits.l2_regularization, limits.one_against_rest
     total, n_lane = work.nodes.total[node], 2 * units.weight.size
     whole = SearchNode(total, int64(total[n_lane]), node_gain(total, units))
     n_sparse, n_dense = sparse.kind.size, dense.displacement.size
     cells, counts = sums.cells[slot], sums.counts[slot]
-    drawn, lines = work.nodes.drawn, line_scratch(scratch)
+    drawn = work.nodes.drawn
     if kind != LAG and whole.n < 2 * limits.min_samples_leaf:
         return
     for f in range(block[FIRST], block[LAST]):
@@ -123,7 +123,7 @@ def search_block(
             if flags > 0 and not from_top:
                 _start_side(flags, cells, missing, scratch.base)
             line = Line(start, n, from_top, alone and ordered, has_absent, kind == LAG)
-            best, end = best_prefix(best, here, limits, units, cells, line, flags > 0 and not from_top, lines)
+            best, end = best_prefix(best, here, limits, units, cells, line, flags > 0 and not from_top, scratch)
             if end >= 0:
                 cut, best_flags = end, flags
             flags += step
@@ -181,7 +181,7 @@ def _lay_values(
     return int64(n)
 
 
-@inlined
+@inner
 def _lay_slots(
     node: SearchNode,
     least: int,  # IN positions that each side needs

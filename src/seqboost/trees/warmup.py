@@ -1,8 +1,8 @@
 """What growing a tree compiles, on a problem as small as can be: for the helper of :mod:`seqboost.core.compiler`.
 
-Growing a tree is more than half of all that the first fit of a new installation compiles. ``python -m
-seqboost.trees.warmup`` compiles it, while the process that started it compiles the kernels of binning, chain and
-objectives. Kernels for missing-value policies, which defaults do not need, are compiled on first use.
+Growing a tree is half of all that the first fit of a new installation compiles. ``python -m seqboost.trees.warmup``
+compiles it, while the process that started it compiles the rest. Kernels for missing-value policies and for reduced
+sums, which defaults do not need, are compiled on first use.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from seqboost.core.contexts import context_space
 from seqboost.trees.columns import Columns, DenseColumns, Limits, Problem, SparseColumns
 from seqboost.trees.grow import advance
 from seqboost.trees.grower import Grower
+from seqboost.trees.leaves import LeafRows
 
-__all__ = ["compile_beside", "grow_tiny", "tiny_grower"]
+__all__ = ["await_kernels", "compile_around", "compile_beside", "compile_growth", "tiny_grower"]
 
 
 def tiny_grower(order: int = 1) -> Grower:
@@ -44,19 +45,31 @@ def tiny_grower(order: int = 1) -> Grower:
     return Grower(Problem(Columns(dense, sparse), context_space(2, order, np.array([0, 4])), limits), 2)
 
 
-def grow_tiny() -> None:
-    """Compile all that growing a tree and adding it to the scores needs, by doing it."""
-    rows, both = np.arange(4, dtype=np.int32), np.array([[[0, 0], [9, 1], [-4, 0], [9, 1]]] * 2, dtype=np.float32)
+def compile_growth() -> None:
+    """Compile the growth of a tree."""
+    tiny_grower().compile()
+
+
+def compile_around() -> None:
+    """Compile what comes before the growth of a tree and after it, by doing it."""
+    rows, all_rows = np.arange(4, dtype=np.int32), np.array([4])
     for order in (1, 0):  # without contexts, leaves are numbered in another way
-        gradient = np.ascontiguousarray(both[:, :, : 1 + order])
-        tree, leaves = tiny_grower(order).grow(gradient, np.ones_like(gradient), rows, 4, lambda g, h: g / h)
-        leaves.add(tree.value, gradient, np.empty_like(gradient))
+        grower, values = tiny_grower(order), np.ones((2, 4, 1 + order), dtype=np.float32)
+        grower.start(values, values, rows, 4, *grower.units(values, values, rows, 4))
+        mask = np.ones((1, grower.problem.space.type_of.size), dtype=np.bool_)
+        leaf = LeafRows(grower.problem.space, rows, rows, None, np.zeros_like(all_rows), all_rows, mask)
+        leaf.add(np.ones((1, 2), dtype=np.float32), values, np.empty_like(values))
 
 
 def compile_beside(n_threads: int) -> bool:
-    """Have a helper compile the kernels of trees if they are not cached; return whether one is at work."""
-    return compiler.compile_beside(advance, "seqboost.trees.warmup", "", n_threads, tuple)
+    """Have a helper compile the growth of trees if it is not cached; return whether one is at work."""
+    return compiler.compile_beside(advance, "seqboost.trees.warmup", "", n_threads)
+
+
+def await_kernels() -> None:
+    """Wait for the helper, if there is one, and compile the rest meanwhile."""
+    compiler.wait(compile_around)
 
 
 if __name__ == "__main__":
-    compiler.compile_and_exit(grow_tiny)
+    compiler.compile_and_exit(compile_growth)
