@@ -104,7 +104,7 @@ def test_the_module_compiles_and_ends():
 
 @pytest.mark.parametrize("trees", ["per_label", "shared"])
 def test_the_tiny_tree_compiles_what_every_fit_needs(trees):
-    """What a fit calls is compiled by `compile_growth` and `compile_around`, with the same types: change them together."""
+    """What a fit calls is compiled by these two, with the same types: change them together."""
     code = f"""
 import sys
 import numpy as np

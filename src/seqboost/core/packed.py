@@ -112,7 +112,7 @@ class Packer:
         """Return the tuples as kernels take them."""
         if [id(value) for value, _ in self._last] != [id(value) for value in values]:
             kept = {id(value): packed_value for value, packed_value in self._last}
-            self._last = [(value, kept.get(id(value), None) or packed(value)) for value in values]
+            self._last = [(value, kept.get(id(value)) or packed(value)) for value in values]
         return [packed_value for _, packed_value in self._last]
 
 
