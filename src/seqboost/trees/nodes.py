@@ -247,6 +247,7 @@ def new_scratch(problem: Problem, n_outputs: int) -> Scratch:
         lag_counts=np.empty(n_lag_labels, dtype=np.int32),
         lag_contexts=np.empty((n_lag_labels, order + 1), dtype=np.int64),
         keys=np.empty(n_ordered),
+        ranked=np.empty(n_ordered, dtype=np.int64),
         pull=np.empty((n_ordered, n_outputs)),
         weight=np.empty(n_ordered),
         direction=np.empty(n_outputs),

@@ -24,6 +24,7 @@ __all__ = ["MIN_ROWS_OF_WIDE_CATEGORY", "order_categories"]
 # Ordering thousands of categories by the gradients of one or two rows each is ordering noise.
 MIN_ROWS_OF_WIDE_CATEGORY = 5
 
+SHORT_LINE = 64
 N_STEPS = 3  # of power iteration
 
 
@@ -144,7 +145,7 @@ def order_categories(
         for r in range(n):
             at = uint64(start + line[r]) * width
             keys[r] = flat[at] / max(flat[at + uint64(1)] + units.penalty[0], 1e-300)
-        _sort(keys, line, n)
+        _sort(keys, line, n, scratch.ranked)
         return n
     for k in range(n_outputs):
         scratch.spread[k] = np.sqrt(max(node[n_outputs + k] * units.curvature[k] + lam, 0.0))
@@ -162,7 +163,7 @@ def order_categories(
         scratch.direction[k] *= scratch.spread[k] * (units.gradient[k] / units.curvature[k])
     for r in range(n):
         keys[r] = _key(flat, uint64(start + line[r]) * width, units, scratch.direction)
-    _sort(keys, line, n)
+    _sort(keys, line, n, scratch.ranked)
     return n
 
 
@@ -171,11 +172,24 @@ def _sort(
     keys: NDArray[np.float64],  # IN/OUT (max_ordered,)
     line: NDArray[np.int64],  # IN/OUT (max_line,)
     n: int,
+    ranked: NDArray[np.int64],  # OUT (max_ordered,)
 ) -> None:
-    """Sort the first ``n`` of ``line`` by ``keys``, equal keys by value.
+    """Sort the first ``n`` of the line, which rises, by keys, equal keys by value.
 
-    Shell's sort, which is insertion sort for short lists.
+    The place of a value on a short line is the number of those before it, counted without a branch; a long one is
+    sorted by Shell's method.
     """
+    if n <= SHORT_LINE:
+        for r in range(uint64(n)):
+            key, place = keys[r], int64(0)
+            for q in range(r):
+                place += int64(keys[q] <= key)
+            for q in range(r, uint64(n)):
+                place += int64(keys[q] < key)
+            ranked[uint64(place)] = line[r]
+        for r in range(uint64(n)):
+            line[r] = ranked[r]
+        return
     gap = 1
     while 3 * gap < n - 32:
         gap = 3 * gap + 1

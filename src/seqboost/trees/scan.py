@@ -87,6 +87,7 @@ class Scratch(NamedTuple):
     lag_counts: NDArray[np.int32]  # (n_labels + 1,) contexts of each label
     lag_contexts: NDArray[np.int64]  # (n_labels + 1, order + 1) contexts of each label and type
     keys: NDArray[np.float64]  # (max_ordered,) by which categories are ordered
+    ranked: NDArray[np.int64]  # (max_ordered,) values in that order
     pull: NDArray[np.float64]  # (max_ordered, n_outputs) see seqboost.trees.order
     weight: NDArray[np.float64]  # (max_ordered,)
     direction: NDArray[np.float64]  # (n_outputs,)
