@@ -99,7 +99,7 @@ def main() -> None:
         row = mean_recall(name)
         print(row, flush=True)
         command = f"python benchmarks/class_weight.py --sets {','.join(SETS)}"
-        note = "Mean recall of the labels with class_weight=\"balanced\"."
+        note = 'Mean recall of the labels with class_weight="balanced".'
         report.write("class_weight_sets", [row], key=("set",), note=note, command=command)
     if sets:
         return

@@ -58,7 +58,7 @@ def lean(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Compile a kernel that only other kernels call: without the way in from Python, which costs half its compilation.
+    """Compile a kernel that only other kernels call, as part of them (:mod:`seqboost.core.pipeline`).
 
     Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. It may not allocate, like a
     :func:`lean` one. Tests reach it through a kernel of their own.

@@ -30,7 +30,7 @@ T = TypeVar("T")
 WORD = 8  # bytes
 
 
-class Address(types.Type):  # type: ignore[misc]
+class Address(types.Type):
     """The address of the fields of a named tuple."""
 
     def __init__(self, named_tuple: type, fields: tuple[types.Type, ...]) -> None:
@@ -117,7 +117,7 @@ class Packer:
 
 
 @register_model(Address)
-class _AddressModel(models.PrimitiveModel):  # type: ignore[misc]
+class _AddressModel(models.PrimitiveModel):
     def __init__(self, manager: Any, address: Address) -> None:
         super().__init__(manager, address, ir.IntType(64).as_pointer())
 
@@ -131,7 +131,7 @@ def _unbox(_address: Address, value: Any, c: Any) -> NativeValue:
 
 
 @infer_getattr
-class _Fields(AttributeTemplate):  # type: ignore[misc]
+class _Fields(AttributeTemplate):
     key = Address
 
     def generic_resolve(self, address: Address, name: str) -> types.Type | None:

@@ -20,7 +20,7 @@ from numba.core.compiler import Compiler
 __all__ = ["KernelCompiler", "PartCompiler"]
 
 
-class KernelCompiler(Compiler):  # type: ignore[misc]
+class KernelCompiler(Compiler):
     """Compiles a kernel without collecting garbage."""
 
     def compile_extra(self, function: Any) -> Any:
@@ -34,7 +34,7 @@ class KernelCompiler(Compiler):  # type: ignore[misc]
                 gc.enable()
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _PartLibrary(JITCodeLibrary):
     """The code of a part, which never runs where it stands."""
 
     codegen = SimpleNamespace(set_env=lambda _name, _environment: None)  # kernels have no use for an environment

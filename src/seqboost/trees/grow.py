@@ -858,8 +858,8 @@ def advance(
     If the turn is a task, search its blocks, for a growth that waits for it.
     """
     if turn.task >= 0:
-        task = turn.task, turn.first_block, turn.last_block
-        _search_blocks(problem, weighted, work, task, ahead is not None, scratch)
+        blocks = turn.task, turn.first_block, turn.last_block
+        _search_blocks(problem, weighted, work, blocks, ahead is not None, scratch)
         return SEARCH
     nodes = work.nodes
     progress, pending = nodes.progress, nodes.pending
