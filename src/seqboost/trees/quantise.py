@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inner, int64, jit, lean, reassociating, uint64
+from seqboost.core.jit import inner, int64, lean, reassociating, uint64
 from seqboost.core.threads import run_tasks
 
 __all__ = ["MAX_DECIDING", "Rounded", "Units", "choose_units", "draw_labels", "n_lanes", "round_derivatives"]
@@ -229,30 +229,26 @@ def _lay_rows(
             q, here = q + uint64(1), here + width
 
 
-@jit
+@lean
 def _round_rows(
     gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
     hessian: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
     rows: NDArray[np.int32],  # IN positions, in rising order
-    first: int,  # IN
-    last: int,  # IN
     labels: NDArray[np.int64],  # IN (n_outputs,)
     units: Units,
     half: np.float32,  # IN ½, or 0 to round towards zero
     count: int,  # IN what a row counts
+    buffer: NDArray[np.int32],  # SCRATCH (2 * n_outputs * size,) of the rows at a time
     rounded: Rounded,  # OUT
 ) -> None:
     """Write the derivatives of rows, a few rows at a time: both sides then stay in the cache."""
     _, n_rows, n_contexts = gradient.shape
     flat_gradient, flat_hessian = gradient.reshape(-1), hessian.reshape(-1)
-    width, n = 2 * labels.size, n_rows * n_contexts
-    at_once = max(1, CELLS_AT_ONCE // n_contexts)
-    size = at_once * n_contexts
-    buffer = np.empty(width * size, dtype=np.int32)
-    p = first
-    while p < last:
+    n, size, p = n_rows * n_contexts, buffer.size // (2 * labels.size), int64(0)
+    at_once = size // n_contexts
+    while p < rows.size:
         i, r = int64(rows[p]), int64(1)
-        while p + r < last and r < at_once and rows[p + r] == i + r:
+        while p + r < rows.size and r < at_once and rows[p + r] == i + r:
             r += 1
         m = r * n_contexts
         for k in range(labels.size):
@@ -277,10 +273,13 @@ def round_derivatives(
     n_threads: int = 1,
 ) -> None:
     """Write the derivatives of the fitted rows, which count ``count`` each, as integers; see :func:`choose_units`."""
-    half = np.float32(0.5 if n_fitted * gradient.shape[2] <= MAX_ROUNDED_CELLS else 0.0)
+    n_contexts = gradient.shape[2]
+    half = np.float32(0.5 if n_fitted * n_contexts <= MAX_ROUNDED_CELLS else 0.0)
+    size = max(1, CELLS_AT_ONCE // n_contexts) * n_contexts
 
     def task(first: int, last: int) -> None:
-        _round_rows(gradient, hessian, rows, first, last, labels, units, half, count, rounded)
+        buffer = np.empty(2 * len(labels) * size, dtype=np.int32)
+        _round_rows(gradient, hessian, rows[first:last], labels, units, half, count, buffer, rounded)
 
     parts = [(p, min(p + ROWS_PER_TASK, n_fitted)) for p in range(0, n_fitted, ROWS_PER_TASK)]
     run_tasks(task, parts, n_threads)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from seqboost.chain._numeric import MAX_RANGE, SMALLEST, add_exp, exp32
 from seqboost.chain.potentials import Lattice, lattice_part
-from seqboost.core.jit import inlined, jit
+from seqboost.core.jit import inlined, jit, lean
 from seqboost.core.offsets import sequence_chunks
 
 __all__ = ["exponentiate", "joint_log_partition", "joint_posterior"]
@@ -87,14 +87,17 @@ def _backward(
 def exponentiate(lattice: Lattice, first: int, last: int, psi: NDArray[np.float32], log_z: NDArray[np.float64]) -> None:
     """Fill exp(scores + table - their maximum at each position), and log Z with the sums of the maxima."""
     tile = np.tile(lattice.table[lattice.base[-1] :].T, (1, max(1, BLOCK // psi.shape[2])))
-    _exponentiate(lattice, tile, (first, last, int(not lattice.end.any())), psi, log_z)
+    special, tops = np.empty((psi.shape[0], psi.shape[2])), np.empty((2, tile.shape[1]), np.float32)
+    _exponentiate(lattice, tile, (first, last, int(not lattice.end.any())), special, tops, psi, log_z)
 
 
-@jit
+@lean
 def _exponentiate(
     lattice: Lattice,
     tile: NDArray[np.float64],  # IN (K, width) table of full contexts, label-major, for width / C positions
     runs: tuple[int, int, int],  # sequences first:last, and whether any label may close them
+    special: NDArray[np.float64],  # SCRATCH (K, C) table of a position that is not like the others
+    tops: NDArray[np.float32],  # SCRATCH (2, width) running maxima
     cells: NDArray[np.float32],  # OUT (K, N, C) psi
     log_z: NDArray[np.float64],  # OUT (n_sequences,) sum of the subtracted maxima, NaN if a score is out of their reach
 ) -> None:
@@ -105,8 +108,7 @@ def _exponentiate(
     """
     scores, labels, offsets, base = lattice.scores.reshape(-1), lattice.labels, lattice.offsets, lattice.base
     n_labels, _, n_contexts = cells.shape
-    psi, special = cells.reshape(-1), np.empty((n_labels, n_contexts))
-    top, other = np.empty(tile.shape[1], np.float32), np.empty(tile.shape[1], np.float32)
+    psi, top, other = cells.reshape(-1), tops[0], tops[1]
     n_cells, order = scores.size // n_labels, base.size - 1
     for s in range(runs[0], runs[1]):
         offset, lost = 0.0, np.int32(0)
