@@ -48,19 +48,19 @@ def functions(tmp_path, monkeypatch):
     return SimpleNamespace(**names)
 
 
-def test_lean_kernels_compute_the_same(functions):
-    lean, plain = jit.lean(functions.double), jit.jit(functions.double_again)
+def test_kernels_that_count_no_references_compute_the_same(functions):
+    plain, allocating = jit.jit(functions.double), jit.allocating(functions.double_again)
     a, b = np.arange(3.0), np.arange(3.0)
-    lean(a)
-    plain(b)
+    plain(a)
+    allocating(b)
     np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(a, [0.0, 2.0, 4.0])
 
 
-def test_lean_kernels_may_not_allocate(functions):
-    assert jit.jit(functions.allocate)(3) == 3
+def test_only_some_kernels_may_allocate(functions):
+    assert jit.allocating(functions.allocate)(3) == 3
     with pytest.raises(numba.TypingError, match="Only accept returning of array passed into the function"):
-        jit.lean(functions.allocate_again)(3)
+        jit.jit(functions.allocate_again)(3)
 
 
 def test_kernels_are_cached_once_compiled(functions):
@@ -267,8 +267,8 @@ from seqboost.core import jit
 def read(x, i):
     return x[i]
 
-@jit.lean
-def lean_sum(x, first, last):
+@jit.jit
+def plain_sum(x, first, last):
     total = 0.0
     for i in range(first, last):
         total += read(x, i)
@@ -286,13 +286,13 @@ def sliced_sum(x, first, last):
     return total
 """
 CALLS = """
-from checked import lean_sum, sliced_sum
+from checked import plain_sum, sliced_sum
 from seqboost.core.jit import is_cached
 from seqboost.core.threads import run_tasks
 
 x = np.ones(4)
-assert lean_sum(x, 0, 4) == 4 and sliced_sum(x, 0, 2) == 2
-for kernel, last in ((lean_sum, 5), (sliced_sum, 3)):
+assert plain_sum(x, 0, 4) == 4 and sliced_sum(x, 0, 2) == 2
+for kernel, last in ((plain_sum, 5), (sliced_sum, 3)):
     try:
         run_tasks(kernel, [(x, 0, last)] * 3, 2)
     except IndexError as error:

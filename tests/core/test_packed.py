@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from seqboost.core.jit import inner, lean
+from seqboost.core.jit import inner, jit
 from seqboost.core.packed import Packer, packed
 
 
@@ -35,7 +35,7 @@ def last_of(within):
     return within.matrix[1, 2] if within.flag else within.matrix[0, 0]
 
 
-@lean
+@jit
 def read(value, out):
     out[0], out[1], out[2] = value.vector[3], last_of(value.within), value.factor
     out[3], out[4] = value.count, value.within.matrix.shape[1]
@@ -77,7 +77,7 @@ def test_only_contiguous_arrays_are_packed():
 
 
 def test_an_unknown_field_is_a_typing_error():
-    @lean
+    @jit
     def poor(value):
         return value.nothing
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from seqboost.core.jit import inner, lean
+from seqboost.core.jit import inner, jit
 
 
 def test_parts_of_parts_become_code_of_the_kernel():
@@ -23,7 +23,7 @@ def test_parts_of_parts_become_code_of_the_kernel():
             total += square(values[i])
         return total
 
-    @lean
+    @jit
     def kernel(values, out):
         out[0] = sum_of_squares(values)
 
@@ -41,11 +41,11 @@ def test_the_collector_is_left_as_it_was(enabled):
     try:
         (gc.enable if enabled else gc.disable)()
 
-        @lean
+        @jit
         def kernel(x):
             return x + 1
 
-        @lean
+        @jit
         def poor(x):
             return x.nothing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seqboost.core.jit import jit
+from seqboost.core.jit import allocating
 from seqboost.trees.nodes import new_scratch
 from seqboost.trees.order import _sort, order_categories
 from seqboost.trees.quantise import Rounded, choose_units, n_lanes, round_derivatives
@@ -13,7 +13,7 @@ from seqboost.trees.reference import Part, leading_order
 from tests.support.trees import CATEGORICAL, random_case
 
 
-@jit
+@allocating
 def sort(keys, line, n):
     _sort(keys, line, n, np.empty_like(line))
 

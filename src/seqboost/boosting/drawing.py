@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inner, int64, lean, reassociating
+from seqboost.core.jit import inner, int64, jit, reassociating
 from seqboost.core.random import random_number
 
 __all__ = [
@@ -46,7 +46,7 @@ def _is_taken(
     return bool(((random >> np.uint64(32)) * np.uint64(n_left)) >> np.uint64(32) < np.uint64(n_wanted))
 
 
-@lean
+@jit
 def take(
     n: int,  # IN
     n_wanted: int,  # IN at most n
@@ -60,7 +60,7 @@ def take(
         at += int64(_is_taken(random_number(seed, i), n_wanted - at, n - i))
 
 
-@lean
+@jit
 def take_marked(
     sequence: NDArray[np.int64],  # IN (n_rows,)
     chosen: NDArray[np.int32],  # IN sequences, in rising order
@@ -79,7 +79,7 @@ def take_marked(
     return n
 
 
-@lean
+@jit
 def arrange(
     chosen: NDArray[np.int32],  # IN rows, in rising order
     n_fitted: int,  # IN training rows, which come first of all
@@ -100,7 +100,7 @@ def arrange(
 # --- positive and negative examples -----------------------------------------------------------------------------------
 
 
-@lean
+@jit
 def take_strata(
     labels: NDArray[np.int32],  # IN (n_rows,) −1 = unobserved
     label: int,  # IN of the tree
@@ -136,7 +136,7 @@ def take_strata(
     return n, n_both
 
 
-@lean
+@jit
 def weigh_strata(
     labels: NDArray[np.int32],  # IN (n_rows,)
     slot: NDArray[np.int32],  # IN (n_rows,) context of the positive cell
@@ -177,7 +177,7 @@ def row_influence(
             influence[i] += total
 
 
-@lean
+@jit
 def kth_largest(
     bits: NDArray[np.uint32],  # IN floats >= 0, whose bits are in the order of the numbers
     k: int,  # IN at least 1
@@ -202,7 +202,7 @@ def kth_largest(
     return found, wanted
 
 
-@lean
+@jit
 def take_goss(
     bits: NDArray[np.uint32],  # IN (n_fitted,) influence, as bits
     top: tuple[np.uint32, int],  # IN the smallest of the top, and how many equal to it belong to it
@@ -229,7 +229,7 @@ def take_goss(
     return n
 
 
-@lean
+@jit
 def trimming_levels(
     gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
     n_fitted: int,  # IN the first so many rows count
@@ -253,7 +253,7 @@ def trimming_levels(
     return float(largest)
 
 
-@lean
+@jit
 def trim(
     gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
     threshold: float,  # IN

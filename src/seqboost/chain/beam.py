@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.potentials import Lattice
-from seqboost.core.jit import jit
+from seqboost.core.jit import allocating, jit
 
 __all__ = ["Beam", "beam_sequence", "make_beam"]
 
@@ -36,7 +36,7 @@ def make_beam(longest: int, width: int, n_contexts: int) -> Beam:
     return Beam(np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), np.empty((2, n_contexts)))
 
 
-@jit
+@allocating
 def beam_sequence(
     lattice: Lattice,
     begin: int,

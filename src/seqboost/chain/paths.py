@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.potentials import Lattice
-from seqboost.core.jit import jit
+from seqboost.core.jit import allocating, jit
 
 __all__ = ["k_best_sequence", "path_scores_chunk", "viterbi_chunk"]
 
@@ -45,7 +45,7 @@ def path_scores_chunk(
         path_score[s] = total
 
 
-@jit
+@allocating
 def viterbi_chunk(
     lattice: Lattice,
     turned: NDArray[np.float64],  # IN (K, E) the table, transposed

@@ -19,13 +19,13 @@ from numba.extending import intrinsic
 from seqboost.core.pipeline import KernelCompiler, PartCompiler
 
 __all__ = [
+    "allocating",
     "inlined",
     "inner",
     "inner_reassociating",
     "int64",
     "is_cached",
     "jit",
-    "lean",
     "lowest_bit",
     "reassociating",
     "uint64",
@@ -44,24 +44,25 @@ uint64 = cast("Callable[[SupportsInt], int]", np.uint64)
 
 
 def jit(function: F) -> F:
-    """Compile a kernel lazily, cached on disk, without the GIL and with C's division rules."""
-    return _compiled(function, no_cfunc_wrapper=True)
+    """Compile a kernel lazily, cached on disk, without the GIL and with C's division rules.
 
-
-def lean(function: F) -> F:
-    """Compile a kernel that allocates nothing: without counting references, which is a seventh of its compilation.
-
-    Numba answers ``np.empty`` and its like in such a kernel with "Only accept returning of array passed into the
-    function as argument": allocate outside, or use :func:`jit`.
+    It may not allocate and counts no references, which would be a seventh of its compilation and, with loops over
+    tuples of arrays, up to a tenth of its time. Numba answers ``np.empty`` and its like with "Only accept returning of
+    array passed into the function as argument": allocate outside, or use :func:`allocating`.
     """
-    return _compiled(function, no_cfunc_wrapper=True, **_NO_REFERENCES)
+    return _compiled(function, **_NO_REFERENCES)
+
+
+def allocating(function: F) -> F:
+    """Compile a kernel that allocates arrays."""
+    return _compiled(function)
 
 
 def inner(function: F) -> F:
     """Compile a kernel that only other kernels call, as part of them (:mod:`seqboost.core.pipeline`).
 
-    Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. It may not allocate, like a
-    :func:`lean` one. Tests reach it through a kernel of their own.
+    Hand it constants as ``np.int64``: numba compiles a callee anew for every literal. It may not allocate.
+    Tests reach it through a kernel of their own.
     """
     return _part(function)
 
@@ -90,7 +91,9 @@ def _part(function: F, **options: Any) -> F:
 
 def _compiled(function: F, **options: Any) -> F:
     """Hand a kernel to numba, with a cache if there is a folder that it can write to."""
-    kernel = numba.njit(nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **options)(function)
+    kernel = numba.njit(
+        nogil=True, error_model="numpy", pipeline_class=KernelCompiler, no_cfunc_wrapper=True, **options
+    )(function)
     if hasattr(kernel, "enable_caching"):  # not with NUMBA_DISABLE_JIT
         try:
             kernel.enable_caching()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import jit
+from seqboost.core.jit import allocating
 
 __all__ = [
     "MAX_NUMERIC_BINS",
@@ -189,7 +189,7 @@ def threshold_table(
     return table, first_step
 
 
-@jit
+@allocating
 def encode_numeric(
     values: NDArray[np.floating],  # IN (n_rows, n_numeric), NaN = missing
     table: NDArray[np.float64],  # IN (n_numeric, TABLE_WIDTH) thresholds, then +inf

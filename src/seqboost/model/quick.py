@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inlined, lean, lowest_bit, uint64
+from seqboost.core.jit import inlined, jit, lowest_bit, uint64
 from seqboost.model.tables import GROUPS_AT_ONCE, QuickTables
 from seqboost.model.traversal import RowArrays
 
@@ -23,7 +23,7 @@ __all__ = ["cut_by_slots", "quick_scores", "quick_vectors"]
 VALUE_BYTES = 256 * 1024  # of the leaves' values: shared trees are added in parts of this size
 
 
-@lean
+@jit
 def cut_by_slots(
     span: tuple[int, int],  # rows begin, end
     rows: RowArrays,  # IN
@@ -77,7 +77,7 @@ def _find_survivors(
             survivors[s + t] &= table[r0 + t] & table[r1 + t] & table[r2 + t] & table[r3 + t]
 
 
-@lean
+@jit
 def quick_scores(
     span: tuple[int, int],  # rows begin, end
     rows: RowArrays,  # IN
@@ -135,7 +135,7 @@ def quick_scores(
                         scores[k, i3, c] = sum3
 
 
-@lean
+@jit
 def quick_vectors(
     span: tuple[int, int],  # rows begin, end
     rows: RowArrays,  # IN

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import jit, lean
+from seqboost.core.jit import jit
 from seqboost.objectives.curvature import COUNT, MIXING
 
 __all__ = ["add_observed", "score_cells", "subtract_expected"]
@@ -68,7 +68,7 @@ def subtract_expected(
     )  # fmt: skip
 
 
-@lean
+@jit
 def _subtract_expected(
     cells: NDArray[np.float32],  # IN marginals p, OUT −w p (K * N * C,)
     curved: NDArray[np.float32],  # OUT (K * N * C,)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
-from seqboost.core.jit import lean
+from seqboost.core.jit import jit
 from seqboost.core.missing import DIRECTION, SURROGATE
 
 __all__ = ["Columns", "DenseColumns", "Limits", "Policies", "Problem", "SparseColumns", "lacks_values", "needs_weights"]
@@ -120,7 +120,7 @@ def lacks_values(columns: Columns, policies: Policies) -> bool:
     return bool(_lacks_codes(columns.dense, policies.dense))
 
 
-@lean
+@jit
 def _lacks_codes(
     dense: DenseColumns,
     policy: NDArray[np.uint8],  # IN (n_features,)

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
-from seqboost.core.jit import inner, int64, lean, uint64
+from seqboost.core.jit import inner, int64, jit, uint64
 from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 from seqboost.core.random import mix, random_below
 from seqboost.trees.columns import Columns, Problem
@@ -844,7 +844,7 @@ def _choose_ahead(
     return n
 
 
-@lean
+@jit
 def advance(
     problem: Problem,
     weighted: Weighted | None,

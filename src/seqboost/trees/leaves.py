@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
-from seqboost.core.jit import int64, jit, lean, uint64
+from seqboost.core.jit import int64, jit, uint64
 from seqboost.core.threads import run_tasks
 from seqboost.trees.intrinsics import add_eight_floats, add_one_float
 from seqboost.trees.tree import Tree
@@ -184,7 +184,7 @@ class LeafRows:
         return sums[0], sums[1]
 
 
-@lean
+@jit
 def _number_leaves(
     rows: NDArray[np.int32],  # IN positions, leaf by leaf
     start: NDArray[np.int64],  # IN (n_leaves,)
@@ -197,7 +197,7 @@ def _number_leaves(
             number[uint64(rows[p])] = leaf
 
 
-@lean
+@jit
 def _number_patterns(
     space: Space,
     positions: NDArray[np.int32],  # IN
@@ -241,7 +241,7 @@ def _number_patterns(
     return n
 
 
-@lean
+@jit
 def _add_outputs(
     rows: NDArray[np.int32],  # IN positions
     number: NDArray[np.int32],  # IN (n_rows,)
@@ -308,7 +308,7 @@ def _add_weighted(
                     new[i, listed[q]] += x
 
 
-@lean
+@jit
 def _sum_rows(
     segments: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]],  # IN positions, start and size of leaves
     gradient: NDArray[np.float32],  # IN (n_labels, n_rows, 1)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
-from seqboost.core.jit import int64, lean, lowest_bit, uint64
+from seqboost.core.jit import int64, jit, lowest_bit, uint64
 from seqboost.trees.columns import DenseColumns
 from seqboost.trees.leaves import Patterns
 from seqboost.trees.tree import LAG, SPARSE, Tree
@@ -79,7 +79,7 @@ class Targets(NamedTuple):
     line: NDArray[np.int64]  # (n,) of the lists of values
 
 
-@lean
+@jit
 def _number_leaves(
     splits: FrozenSplits,  # IN
     starts: tuple[NDArray[np.int64], NDArray[np.int64]],  # IN (n_trees + 1,) first split and first leaf of each tree
@@ -120,7 +120,7 @@ def _number_leaves(
                 keep[1, s] = ~(in_first if right_first else in_second)
 
 
-@lean
+@jit
 def strike_out(
     splits: FrozenSplits,  # IN
     keep: NDArray[np.uint64],  # IN (2, n_splits)
@@ -184,7 +184,7 @@ def context_masks(
     return masks
 
 
-@lean
+@jit
 def _find_survivors(
     codes: NDArray[np.uint8],  # IN
     address: NDArray[np.int64],  # IN (n_rows,) first code of a position
@@ -202,7 +202,7 @@ def _find_survivors(
         survivors[p] = left
 
 
-@lean
+@jit
 def _number_survivors(
     space: Space,
     rows: NDArray[np.int32],  # IN positions

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import inner, int64, lean, reassociating, uint64
+from seqboost.core.jit import inner, int64, jit, reassociating, uint64
 from seqboost.core.threads import run_tasks
 
 __all__ = ["MAX_DECIDING", "Rounded", "Units", "choose_units", "draw_labels", "n_lanes", "round_derivatives"]
@@ -95,7 +95,7 @@ def _output_sums(
         sums[1, k] = sum_hessian
 
 
-@lean
+@jit
 def _fill_units(
     sums: NDArray[np.float64],  # IN (2, n_labels) Σ |Δ| and Σ h
     labels: NDArray[np.int64],  # IN (n_outputs,)
@@ -229,7 +229,7 @@ def _lay_rows(
             q, here = q + uint64(1), here + width
 
 
-@lean
+@jit
 def _round_rows(
     gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
     hessian: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.jit import lean
+from seqboost.core.jit import jit
 from seqboost.trees.columns import Columns, Problem
 from seqboost.trees.grower import Grower, LeafValue
 from seqboost.trees.leaves import LeafRows
@@ -42,7 +42,7 @@ class Fitted(NamedTuple):
         return self.weight.shape[1] == 0 and bool(self.rows[self.n_fitted - 1] == self.n_fitted - 1)
 
 
-@lean
+@jit
 def gather_cells(
     gradient: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
     hessian: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
@@ -67,7 +67,7 @@ def gather_cells(
                     new_hessian[k, p, c] = hessian[k, i, c] * w
 
 
-@lean
+@jit
 def _gather_rows(
     rows: NDArray[np.int32],  # IN
     columns: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]],  # IN (n_rows,) address, padded row, type
@@ -83,7 +83,7 @@ def _gather_rows(
         new_row_type[p] = row_type[i]
 
 
-@lean
+@jit
 def _renumber(
     rows: NDArray[np.int32],  # IN
     numbers: NDArray[np.int32],  # IN/OUT places in ``rows``; become what stands there

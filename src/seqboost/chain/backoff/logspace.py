@@ -14,7 +14,7 @@ from seqboost.chain.backoff.automaton import Graph, find_arc, reachable
 from seqboost.chain.backoff.contraction import write_reach
 from seqboost.chain.backoff.expectations import Sums, Work, add_up, flush_sums
 from seqboost.chain.backoff.potentials import BackoffLattice
-from seqboost.core.jit import jit
+from seqboost.core.jit import allocating, jit
 
 __all__ = ["log_posterior"]
 
@@ -70,7 +70,7 @@ def _backward(
                 total[t, s] = highest + np.log(summed) if highest > -np.inf else -np.inf
 
 
-@jit
+@allocating
 def log_posterior(
     lattice: BackoffLattice,
     sequence: int,

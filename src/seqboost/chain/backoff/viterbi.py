@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seqboost.chain.backoff.automaton import Graph, reachable
 from seqboost.chain.backoff.potentials import BackoffLattice, SeenPotentials
-from seqboost.core.jit import jit
+from seqboost.core.jit import allocating, jit
 
 __all__ = ["seen_viterbi_chunk"]
 
@@ -26,7 +26,7 @@ def seen_viterbi_chunk(
     _viterbi(potentials.lattice(), (first, last), choice, path, path_score)
 
 
-@jit
+@allocating
 def _viterbi(
     lattice: BackoffLattice,
     runs: tuple[int, int],  # first, last sequence

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain.contraction.pairs import IMPOSSIBLE
-from seqboost.core.jit import inlined, jit
+from seqboost.core.jit import allocating, inlined
 
 __all__ = ["factored_bounds"]
 
@@ -75,7 +75,7 @@ def _shared_and_apart(
     return shared, 0.5 * (largest + second)
 
 
-@jit
+@allocating
 def factored_bounds(
     weights: NDArray[np.float32],  # IN (K * K,) a(c, k)
     turned: NDArray[np.float32],  # IN (K * K,) the same, transposed

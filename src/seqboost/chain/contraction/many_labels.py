@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from seqboost.chain._numeric import exp32
 from seqboost.chain.contraction.pairs import IMPOSSIBLE
 from seqboost.chain.tables import MINIMA_LANES, MOST, UNIT, PaddedTable
-from seqboost.core.jit import inlined, jit, reassociating
+from seqboost.core.jit import allocating, inlined, jit, reassociating
 
 __all__ = ["PaddedRows", "row_bounds"]
 
@@ -145,7 +145,7 @@ def _total(numbers: NDArray[np.float32], n: int) -> np.float32:
     return total
 
 
-@jit
+@allocating
 def row_bounds(
     table: PaddedTable,
     logs: NDArray[np.int16],  # IN (2, Q * Q) from ``minima_table``

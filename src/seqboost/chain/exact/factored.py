@@ -25,7 +25,7 @@ from seqboost.chain.contraction.pairs import block_buffers, clear_starts, contra
 from seqboost.chain.exact.joint import exponentiate
 from seqboost.chain.potentials import Lattice, lattice_part
 from seqboost.chain.tables import TableWeights
-from seqboost.core.jit import inlined, jit
+from seqboost.core.jit import allocating, inlined, jit
 from seqboost.core.offsets import sequence_chunks
 
 __all__ = ["PairMessages", "factored_contraction", "factored_log_partition", "factored_posterior", "pair_block"]
@@ -280,7 +280,7 @@ def _forward_position(
         following[k] *= after[row + U(k)]
 
 
-@jit
+@allocating
 def factored_forward(
     lattice: Lattice,
     messages: PairMessages,  # INOUT: b_t in, h_t out

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from seqboost.chain._numeric import MAX_RANGE, SMALLEST, add_exp, exp32
 from seqboost.chain.potentials import Lattice, lattice_part
-from seqboost.core.jit import inlined, jit, lean
+from seqboost.core.jit import inlined, jit
 from seqboost.core.offsets import sequence_chunks
 
 __all__ = ["exponentiate", "joint_log_partition", "joint_posterior"]
@@ -91,7 +91,7 @@ def exponentiate(lattice: Lattice, first: int, last: int, psi: NDArray[np.float3
     _exponentiate(lattice, tile, (first, last, int(not lattice.end.any())), special, tops, psi, log_z)
 
 
-@lean
+@jit
 def _exponentiate(
     lattice: Lattice,
     tile: NDArray[np.float64],  # IN (K, width) table of full contexts, label-major, for width / C positions

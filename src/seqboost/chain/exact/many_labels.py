@@ -32,7 +32,7 @@ from seqboost.chain.exact.factored import (
 )
 from seqboost.chain.potentials import Lattice, Potentials
 from seqboost.chain.tables import SMALLEST_ROW, PaddedTable
-from seqboost.core.jit import inlined, jit, reassociating
+from seqboost.core.jit import allocating, inlined, jit, reassociating
 from seqboost.core.offsets import sequence_chunks
 
 __all__ = ["RowMessages", "many_labels_log_partition", "many_labels_posterior"]
@@ -151,7 +151,7 @@ def _later(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     return offsets[0] + np.flatnonzero(later)
 
 
-@jit
+@allocating
 def unary_rows(
     lattice: Lattice,
     has_end: bool,  # whether some label may not close a sequence

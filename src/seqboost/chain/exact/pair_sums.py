@@ -18,7 +18,7 @@ from seqboost.chain.exact.factored import PairMessages
 from seqboost.chain.exact.many_labels import RowMessages
 from seqboost.chain.potentials import Lattice, Potentials
 from seqboost.chain.tables import PaddedTable
-from seqboost.core.jit import inlined, jit
+from seqboost.core.jit import allocating, inlined, jit
 
 __all__ = ["pair_sums_chunk"]
 
@@ -249,7 +249,7 @@ def _subtract_squares(
                 variance[cell] -= weight * p * p
 
 
-@jit
+@allocating
 def _row_sums(
     table: PaddedTable,
     rows: NDArray[np.int64],  # IN (n_rows,) rows of positions that are not first ones
