@@ -18,7 +18,7 @@ def sort(keys, line, n):
     _sort(keys, line, n, np.empty_like(line))
 
 
-@jit
+@allocating
 def order(cells, counts, start, n_cells, min_count, node, units, lam, scratch):
     return order_categories(cells, counts, (start, n_cells), min_count, node, units, lam, scratch)
 

@@ -257,12 +257,12 @@ def _sum_contexts(
     weighted: Weighted | None,
     work: Workspace,
     node: int,  # IN
-    types: NDArray[np.int64],  # OUT (order + 1,) its positions near the starts of sequences, by type
+    types: NDArray[np.int64],  # OUT (order + 1,) its positions by type
 ) -> None:
     """Sum a node's rows per extended context, of all contexts, whether they are the node's or not."""
     nodes, rounded = work.nodes, work.rounded
     rows, row_type, order = nodes.rows, space.row_type, space.base.size - 1
-    sums = work.sums.contexts[nodes.state[node, SLOT]].reshape(-1)
+    sums, unit = work.sums.contexts[nodes.state[node, SLOT]].reshape(-1), int64(1)
     cells, n_sums = rounded.cells.reshape(-1), 2 * work.units.weight.size
     first, last = nodes.state[node, START], nodes.state[node, START] + nodes.state[node, FITTED]
     n_cells = uint64(rounded.cells.shape[1] * n_sums)
@@ -270,27 +270,31 @@ def _sum_contexts(
         sums[x] = 0
     for j in range(types.size):
         types[j] = 0
-    is_plain = weighted is None or nodes.state[node, WHOLE] != 0
-    p = uint64(first)
+    if weighted is not None:
+        unit = int64(weighted.unit)
+    is_plain, p = weighted is None or nodes.state[node, WHOLE] != 0, uint64(first)
     while p < uint64(last):
-        i = uint64(rows[p])
-        j = row_type[i]
-        if is_plain and j == order and p + uint64(4) <= uint64(last):
-            i1, i2, i3 = uint64(rows[p + uint64(1)]), uint64(rows[p + uint64(2)]), uint64(rows[p + uint64(3)])
-            if row_type[i1] == order and row_type[i2] == order and row_type[i3] == order:
-                places = (i * n_cells, i1 * n_cells, i2 * n_cells, i3 * n_cells)
+        until = min(p + uint64(4), uint64(last))
+        if is_plain and until == p + uint64(4):
+            i0, i1 = uint64(rows[p]), uint64(rows[p + uint64(1)])
+            i2, i3 = uint64(rows[p + uint64(2)]), uint64(rows[p + uint64(3)])
+            if min(min(row_type[i0], row_type[i1]), min(row_type[i2], row_type[i3])) == order:
+                places = (i0 * n_cells, i1 * n_cells, i2 * n_cells, i3 * n_cells)
                 add_rows_of_lanes(sums, cells, uint64(space.base[order] * n_sums), places, n_cells)
-                p += uint64(4)
+                types[order] += int64(4) * unit
+                p = until
                 continue
-        at, n = uint64(space.base[j] * n_sums), uint64(space.n_contexts_of[j] * n_sums)
-        units = int64(1) if weighted is None else int64(weighted.units[p])
-        types[j] += units if j < order else 0  # few: near the starts of sequences
-        if weighted is not None and weighted.weight[p] != np.float32(1.0):
-            for w in range(n):
-                sums[at + w] += _weigh(cells[i * n_cells + w], np.float64(weighted.weight[p]))
-        else:
-            add_lanes(sums, cells, at, i * n_cells, n)
-        p += uint64(1)
+        while p < until:
+            i = uint64(rows[p])
+            j = uint64(row_type[i])
+            at = uint64(space.base[j] * n_sums)
+            types[j] += unit if weighted is None else int64(weighted.units[p])
+            if weighted is not None and weighted.weight[p] != np.float32(1.0):
+                for w in range(n_cells):
+                    sums[at + w] += _weigh(cells[i * n_cells + w], np.float64(weighted.weight[p]))
+            else:  # contexts that a row does not have are zero
+                add_lanes(sums, cells, at, i * n_cells, n_cells)
+            p += uint64(1)
 
 
 @inner
@@ -329,18 +333,29 @@ def _measure(
 ) -> None:
     """Sum the small node of a pair from its rows, but for its histogram."""
     nodes, space, types = work.nodes, problem.space, work.nodes.type_rows
-    small, order = pair[SMALL], types.shape[1] - 1
-    if nodes.state[small, WHOLE] == 0:
-        _sum_vectors(space, weighted, work, small, pair[LARGE] if pair[SAME_ROWS] else int64(-1))
-    _sum_rows(work, small)
+    small, order, total = pair[SMALL], types.shape[1] - 1, nodes.total[pair[SMALL]]
+    is_whole, n_sums = nodes.state[small, WHOLE] != 0, 2 * work.units.weight.size
+    by_context = pair[WANTED] and not pair[SAME_ROWS] and order > 0
     for j in range(order + 1):
         types[small, j] = 0
-    if pair[WANTED] and not pair[SAME_ROWS]:
-        if work.sums.contexts.shape[1] > 0:
-            _sum_contexts(space, weighted, work, small, types[small])
-        types[small, order] = int64(nodes.total[small, 2 * work.units.weight.size])
-        for j in range(order):
-            types[small, order] -= types[small, j]
+    if not is_whole:
+        _sum_vectors(space, weighted, work, small, pair[LARGE] if pair[SAME_ROWS] else int64(-1))
+    if by_context:
+        _sum_contexts(space, weighted, work, small, types[small])
+    if not (is_whole and by_context):
+        _sum_rows(work, small)
+        if order == 0:
+            types[small, 0] = total[n_sums]
+        return
+    contexts = work.sums.contexts[nodes.state[small, SLOT]]
+    for w in range(total.size):
+        total[w] = 0
+    for e in range(contexts.shape[0]):
+        for w in range(n_sums):
+            total[w] += contexts[e, w]
+    for j in range(order + 1):
+        total[n_sums] += types[small, j]
+    total[n_sums + 1] = total[n_sums]
 
 
 @inner
