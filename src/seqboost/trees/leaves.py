@@ -56,9 +56,8 @@ class Patterns:
 
     def add(self, value: NDArray[np.float32], old: NDArray[np.float32], new: NDArray[np.float32]) -> None:
         """Write ``old`` plus values to ``new`` at these rows; parameters as in :meth:`LeafRows.add`."""
-        none = np.zeros((1, value.shape[1]), dtype=np.float32)
-        outputs = np.concatenate([value, none]).T[:, self.leaf]
-        _add_outputs(self.rows, self.number, np.ascontiguousarray(outputs), old, new)
+        outputs = np.empty((value.shape[1], *self.leaf.shape), dtype=np.float32)
+        _add_outputs(self.rows, self.number, self.leaf, value, outputs, old, new)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +244,9 @@ def _number_patterns(
 def _add_outputs(
     rows: NDArray[np.int32],  # IN positions
     number: NDArray[np.int32],  # IN (n_rows,)
-    outputs: NDArray[np.float32],  # IN (n_labels, n_patterns, n_contexts)
+    leaf: NDArray[np.uint16],  # IN (n_patterns, n_contexts)
+    value: NDArray[np.float32],  # IN (n_leaves, n_labels)
+    outputs: NDArray[np.float32],  # SCRATCH (n_labels, n_patterns, n_contexts)
     old: NDArray[np.float32],  # IN (n_labels, n_rows, n_contexts)
     new: NDArray[np.float32],  # OUT (n_labels, n_rows, n_contexts)
 ) -> None:
@@ -254,6 +255,10 @@ def _add_outputs(
     eight, one, n_contexts, n_patterns = uint64(8), uint64(1), uint64(old.shape[2]), uint64(outputs.shape[1])
     here, there, added = old.reshape(-1), new.reshape(-1), outputs.reshape(-1)
     is_whole = rows.size == n_rows
+    for k in range(n_labels):
+        for q in range(leaf.shape[0]):
+            for c in range(leaf.shape[1]):
+                outputs[k, q, c] = value[leaf[q, c], k] if leaf[q, c] < value.shape[0] else 0.0
     for k in range(n_labels if n_contexts == one else 0):
         first, line = uint64(k * n_rows), uint64(k) * n_patterns
         for p in range(uint64(rows.size)):
