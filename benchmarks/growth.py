@@ -41,6 +41,9 @@ CASES = {
     "S3": Case("S3", 0, "shared", 8),
     "gesture_phase": Case("gesture_phase", 2, "shared", 15),
     "protein, per label": Case("protein", 6, "per_label", 30),
+    "stress, per label": Case("stress", 6, "per_label", 30),
+    "S3, per label": Case("S3", 0, "per_label", 8),
+    "gesture_phase, per label": Case("gesture_phase", 2, "per_label", 15),
     "hyphen, per label": Case("hyphen", 6, "per_label", 30),
     "occupancy, per label": Case("occupancy", 6, "per_label", 30),
 }

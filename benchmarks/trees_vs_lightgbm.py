@@ -200,16 +200,17 @@ def seqboost_seconds(problem: OneTree, n_trees: int) -> list[float]:
 
 def tree_columns(problem: OneTree) -> Any:
     """Give the grower the codes as they are: numeric columns, no window, nothing sparse."""
-    from seqboost.trees import Columns, DenseColumns, SparseColumns
+    from seqboost.trees import Columns, DenseColumns, SparseColumns, first_cells
 
     n_rows, n_columns = problem.codes.shape
+    n_values, kind = np.full(n_columns, problem.n_values, dtype=np.int32), np.zeros(n_columns, dtype=np.uint8)
     dense = DenseColumns(
         codes=problem.codes.reshape(-1),
         address=np.arange(n_rows, dtype=np.int64) * n_columns,
         displacement=np.arange(n_columns, dtype=np.int64),
-        n_values=np.full(n_columns, problem.n_values, dtype=np.int32),
-        kind=np.zeros(n_columns, dtype=np.uint8),
-        cell_start=np.arange(n_columns + 1, dtype=np.int64) * (problem.n_values + 2),
+        n_values=n_values,
+        kind=kind,
+        cell_start=first_cells(n_values, kind),
     )
     sparse = SparseColumns(
         padded_row=np.arange(n_rows, dtype=np.int64),

@@ -23,6 +23,7 @@ from seqboost.trees import (
     Problem,
     SparseColumns,
     Tree,
+    first_cells,
 )
 from seqboost.trees.reference import Example, ReferenceTree, expand, features_of, grow_reference, window_values
 
@@ -187,8 +188,7 @@ def _dense(rng, columns, window, n_padded, padded_row, missing, rider):
         displacement=displacement,
         n_values=n_values,
         kind=kinds,
-        # missing, boundary, and categories that the binner does not know
-        cell_start=np.concatenate([[0], np.cumsum(n_values + 2 + (kinds != 0))]).astype(np.int64),
+        cell_start=first_cells(n_values, kinds),
     )
 
 

@@ -469,9 +469,11 @@ def check_leaves(case, grower, tree, leaves):
                 slots = sparse.indices[sparse.indptr[padded] : sparse.indptr[padded + 1]]
                 of_row += (dense.cell_start[-1] + o * sparse.slot_start[-1] + slots).tolist()
             expected[of_row] += [*vector, 1]
-        assert np.array_equal(sums.counts[state[SLOT]], expected[:, -1])
+        n_dense, found = int(dense.cell_start[-1]), sums.cells[state[SLOT]][: case.columns.n_cells]
+        assert np.array_equal(found[:n_dense, 2 * n], expected[:n_dense, -1])
+        assert np.array_equal(sums.counts[state[SLOT]], expected[n_dense:, -1])
         there = expected[:, -1] > 0
-        assert np.array_equal(sums.cells[state[SLOT]][there, : 2 * n + 1], expected[there])
+        assert np.array_equal(found[there, : 2 * n + 1], expected[there])
     return n_checked
 
 

@@ -11,6 +11,7 @@ from seqboost.trees import histogram as histogram_module
 from seqboost.trees.histogram import (
     FIRST,
     FIRST_CELL,
+    FIRST_COUNT,
     LAST,
     LAST_CELL,
     OFFSET,
@@ -19,7 +20,6 @@ from seqboost.trees.histogram import (
     add_part,
     block_tasks,
     clear_block,
-    count_block,
     feature_blocks,
     subtract_block,
     take_part,
@@ -35,8 +35,6 @@ def make(columns, blocks, part, lane, all_lanes, cells, counts):
     for b in range(blocks.shape[0]):
         clear_block(blocks[b], all_lanes, cells, counts)
         add_part(columns, blocks[b], part, lane, cells, counts)
-        if blocks[b, SORT] == DENSE:
-            count_block(blocks[b], cells, lane, counts)
 
 
 @jit
@@ -86,8 +84,11 @@ def exact(columns, rows, vectors):
 
 def assert_cells(cells, counts, expected, n_lane):
     """Sums and counts are the expected ones; the lanes of empty sparse cells may be anything."""
+    n_dense = len(cells) - len(counts)
+    counts = np.concatenate([cells[:n_dense, n_lane], counts])
     assert counts.tolist() == expected[:, n_lane].tolist()
     lanes = [*range(n_lane + 1)]  # of the lane behind, "lost", nothing is asked in a histogram that is searched
+    assert np.array_equal(cells[:n_dense, lanes], expected[:n_dense, lanes])
     assert np.array_equal(cells[counts > 0][:, lanes], expected[counts > 0][:, lanes])
 
 
@@ -95,7 +96,7 @@ def histogram_of(columns, rows, vectors, first, last, n_outputs, *, by_row=False
     """Cells and counts of some rows, made in buffers that hold garbage."""
     blocks = feature_blocks(columns, 0, 4 * vectors.shape[1])
     cells = np.full((columns.n_cells, vectors.shape[1]), -5, dtype=np.int32)
-    counts = np.full(columns.n_cells, -7, dtype=np.int32)
+    counts = np.full(columns.n_cells - columns.dense.cell_start[-1], -7, dtype=np.int32)
     make(columns, blocks, Part(rows, first, last, vectors, by_row), 2 * n_outputs, all_lanes, cells, counts)
     return cells, counts
 
@@ -215,6 +216,8 @@ def test_blocks_hold_every_feature_and_cell_once(most, monkeypatch):
     windows = blocks[blocks[:, SORT] != LAG]
     cells = [cell for b in windows for cell in range(b[FIRST_CELL], b[LAST_CELL])]
     assert cells == list(range(case.columns.n_cells))
+    counted = windows[windows[:, SORT] == SPARSE]
+    assert (counted[:, FIRST_CELL] - counted[:, FIRST_COUNT] == dense.cell_start[-1]).all()
     size = windows[:, LAST_CELL] - windows[:, FIRST_CELL]
     assert ((size <= most) | (windows[:, LAST] - windows[:, FIRST] == 1)).all()
     for n_tasks in (1, 2, 3, 50):

@@ -17,9 +17,9 @@ from seqboost.trees.intrinsics import (
     add_to_cells_of_four,
     add_to_cells_of_sixteen,
     add_to_cells_of_twelve,
-    prefetch,
     subtract_lanes,
     sum_prefixes,
+    sum_prefixes_of_line,
 )
 
 
@@ -39,16 +39,15 @@ def add_rows(sums, vectors, at, a, b, c, d, n):
 
 
 @jit
-def add_cells(width, cells, vectors, place, codes, at, start, first, last):
-    span = uint64(first), uint64(last)
+def add_cells(width, cells, vectors, rows, codes, address, start, span):
     if width == 4:
-        add_to_cells_of_four(cells, vectors, uint64(place), codes, uint64(at), start, span)
+        add_to_cells_of_four(cells, vectors, rows, codes, address, start, span)
     elif width == 8:
-        add_to_cells_of_eight(cells, vectors, uint64(place), codes, uint64(at), start, span)
+        add_to_cells_of_eight(cells, vectors, rows, codes, address, start, span)
     elif width == 12:
-        add_to_cells_of_twelve(cells, vectors, uint64(place), codes, uint64(at), start, span)
+        add_to_cells_of_twelve(cells, vectors, rows, codes, address, start, span)
     else:
-        add_to_cells_of_sixteen(cells, vectors, uint64(place), codes, uint64(at), start, span)
+        add_to_cells_of_sixteen(cells, vectors, rows, codes, address, start, span)
 
 
 @jit
@@ -60,10 +59,12 @@ def add_floats(width, new, old, added, at, place):
 
 
 @jit
-def prefixes(cells, line, n, start, width, lane, running, prefix, stride):
-    prefetch(cells, uint64(0))
+def prefixes(cells, line, on_line, n, start, width, lane, running, prefix, stride):
     shape = uint64(start), uint64(width), uint64(lane)
-    sum_prefixes(cells, line, uint64(n), shape, running, prefix, uint64(stride))
+    if on_line:
+        sum_prefixes_of_line(cells, line, uint64(n), shape, running, prefix, uint64(stride))
+    else:
+        sum_prefixes(cells, line, uint64(n), shape, running, prefix, uint64(stride))
 
 
 @pytest.fixture
@@ -91,15 +92,22 @@ def test_lanes_are_added_and_no_others(rng, n):
 
 
 @pytest.mark.parametrize("width", [4, 8, 12, 16])
-@pytest.mark.parametrize(("first", "last"), [(0, 9), (2, 3), (4, 4), (1, 8)])
-def test_vectors_are_added_to_cells(rng, width, first, last):
-    start, codes = np.arange(10) * 6, rng.integers(6, size=40).astype(np.uint8)
-    cells, vectors = numbers(rng, 60 * width) // 4, numbers(rng, 50) // 4
+@pytest.mark.parametrize(("begin", "stop"), [(0, 9), (2, 3), (4, 4), (1, 8)])
+@pytest.mark.parametrize(("first", "last"), [(0, 12), (3, 4), (5, 5), (2, 11)])
+@pytest.mark.parametrize("is_far", [0, 1])
+@pytest.mark.parametrize("by_row", [0, 1])
+def test_vectors_are_added_to_cells(rng, width, begin, stop, first, last, is_far, by_row):
+    start, codes = np.arange(10) * 6, rng.integers(6, size=200).astype(np.uint8)
+    rows, address, shift = rng.permutation(12).astype(np.int32), 13 + rng.permutation(12) * 13, -7
+    cells, vectors = numbers(rng, 60 * width) // 16, numbers(rng, 12 * width) // 16
     expected = cells.copy()
-    for f in range(first, last):
-        cell = width * (start[f] + codes[13 + f])
-        expected[cell : cell + width] += vectors[7 : 7 + width]
-    add_cells(width, cells, vectors, 7, codes, 13, start, first, last)
+    for turn, i in enumerate(rows[first:last]):
+        place = width * (i if by_row else turn)
+        for f in range(begin, stop):
+            cell = width * (start[f] + codes[address[i] + shift + f])
+            expected[cell : cell + width] += vectors[place : place + width]
+    span = first, last, begin, stop, shift, by_row, is_far
+    add_cells(width, cells, vectors, rows, codes, address, start, span)
     assert np.array_equal(cells, expected)
 
 
@@ -115,16 +123,17 @@ def test_floats_are_added(rng, width):
 
 @pytest.mark.parametrize("n", [0, 4, 8, 20])
 @pytest.mark.parametrize("width", [4, 12])
-def test_prefixes_of_a_line(rng, width, n):
+@pytest.mark.parametrize("on_line", [False, True])
+def test_prefixes_of_a_line(rng, on_line, width, n):
     stride, start = 40, 3
     cells, line = numbers(rng, 60 * width) // 32, rng.permutation(50)[: n + 1].astype(np.int64)
     running, prefix = numbers(rng, width) // 4, np.full(width * stride, 77, dtype=np.int32)
     expected, sums = prefix.copy().reshape(width, stride), running.copy()
     for r in range(n):
-        sums += cells.reshape(60, width)[start + line[r]]
+        sums += cells.reshape(60, width)[start + (line[r] if on_line else r)]
         expected[:, r] = sums
     for lane in range(0, width, 4):
-        prefixes(cells, line, n, start, width, lane, running, prefix, stride)
+        prefixes(cells, line, on_line, n, start, width, lane, running, prefix, stride)
     assert np.array_equal(prefix.reshape(width, stride), expected)
     assert np.array_equal(running, sums)
 

@@ -67,9 +67,12 @@ def scratch_of(n_outputs, n):
 
 def random_line(
     seed, n, n_outputs, *, lam=0.5, scale=1.0, heavy=1.0, with_absent=False, with_base=True, from_top=False,
-    by_contexts=True, alone=False,
+    by_contexts=True, alone=False, in_sequence=False,
 ):  # fmt: skip
-    """A line over some of the cells of a feature, with something on the left side before it begins."""
+    """A line over some of the cells of a feature, with something on the left side before it begins.
+
+    If the values follow one another, Scratch.line holds something else.
+    """
     rng = np.random.default_rng(seed)
     start, n_cells, most = int(rng.integers(5)), 2 * n + 7, 2**30 // (4 * n)
     h = rng.integers(0, most, size=(n_cells + 2, n_outputs))
@@ -89,7 +92,8 @@ def random_line(
     units = Units(gradient, curvature, gradient**2 / curvature, lam / curvature)
     n_node = n + 1 if by_contexts else int(total[2 * n_outputs])
     node = SearchNode(total, n_node, gain_of_node(total, units))
-    return node, units, cells[:-2], Line(start, n, from_top, alone, with_absent, by_contexts), scratch
+    first = int(rng.integers(4)) if in_sequence else -1
+    return node, units, cells[:-2], Line(start, n, first, from_top, alone, with_absent, by_contexts), scratch
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2, 5, 32])
@@ -101,8 +105,9 @@ def test_screening_finds_the_same_split(n, n_outputs):
             "lam": [0.5, 1e-6, 100.0][seed % 3], "with_absent": seed % 4 == 1, "with_base": seed % 2 == 0,
             "by_contexts": seed % 5 < 2,
         }  # fmt: skip
-        for from_top in (False, True):
-            node, units, cells, line, scratch = random_line(seed, n, n_outputs, from_top=from_top, **shape)
+        in_sequence = {**shape, "with_absent": False, "in_sequence": True}
+        for way in (shape, {**shape, "from_top": True}, in_sequence):
+            node, units, cells, line, scratch = random_line(seed, n, n_outputs, **way)
             for least in (1, n // 3, n, 3 * n):
                 limits = LIMITS._replace(l2_regularization=shape["lam"], min_samples_leaf=least)
                 rest = (node, limits, units, cells, line, scratch)
@@ -130,6 +135,8 @@ def test_the_best_of_all_splits_is_found(lam, alone, n_outputs):
         node, units, cells, line, scratch = random_line(seed, n, n_outputs, **shape)
         limits = LIMITS._replace(l2_regularization=lam, min_samples_leaf=8)
         order = scratch.line[::-1] if line.from_top else scratch.line
+        if seed > 7:
+            line, order = line._replace(first=2, from_top=False), np.arange(2, 2 + n)
         vectors = np.array([scratch.absent if v == ABSENT else cells[line.start + v] for v in order], dtype=np.int64)
         left = scratch.base.astype(np.int64) + (vectors if alone else np.cumsum(vectors, axis=0))
         n_left = left[:, 2 * n_outputs]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from seqboost.core.exceptions import ModelFileError
 from seqboost.features import BinnedRows
-from seqboost.trees import Columns, DenseColumns, Policies, SparseColumns
+from seqboost.trees import Columns, DenseColumns, Policies, SparseColumns, first_cells
 
 __all__ = ["tree_columns", "tree_policies"]
 
@@ -15,16 +15,14 @@ __all__ = ["tree_columns", "tree_policies"]
 def tree_columns(binned: BinnedRows) -> Columns:
     """Return the binned rows as the kernels read them: no copy of the data."""
     layout = binned.layout
-    n_values = layout.n_values.astype(np.int32)
-    # Beside the values: missing, boundary, and for categories those that a warm start brings, which no split looks at.
-    n_cells = n_values + 2 + (layout.kind != 0)
+    n_values, kind = layout.n_values.astype(np.int32), layout.kind.astype(np.uint8)
     dense = DenseColumns(
         codes=binned.codes.reshape(-1),
         address=binned.address,
         displacement=layout.displacement.astype(np.int64),
         n_values=n_values,
-        kind=layout.kind.astype(np.uint8),
-        cell_start=np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64),
+        kind=kind,
+        cell_start=first_cells(n_values, kind),
     )
     sparse = SparseColumns(
         padded_row=binned.padded_row,
@@ -47,11 +45,10 @@ def _check_within(binned: BinnedRows, dense: DenseColumns, sparse: SparseColumns
     Kernels add to histograms by intrinsics, which do not look where arrays end. Codes that a binner of ours makes are
     always within; one that was put together from a file and got past its checks need not be.
     """
-    n_cells, n_columns = np.diff(dense.cell_start), binned.codes.shape[1]
-    fits = True
-    if len(n_cells) and len(dense.address):
+    n_codes, n_columns, fits = dense.n_values + 2 + (dense.kind != 0), binned.codes.shape[1], True
+    if len(n_codes) and len(dense.address):
         largest = binned.codes.max(axis=0, initial=0).astype(np.int64)
-        fits = bool((largest[dense.displacement % n_columns] < n_cells).all())
+        fits = bool((largest[dense.displacement % n_columns] < n_codes).all())
         first, last = dense.address.min() + dense.displacement.min(), dense.address.max() + dense.displacement.max()
         fits &= bool(first >= 0 and last < dense.codes.size)
     fits &= _lie_within(sparse.indices, int(sparse.slot_start[-1]))

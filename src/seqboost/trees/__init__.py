@@ -1,6 +1,6 @@
 """Trees: bin codes and derivatives in, one :class:`Tree` out."""
 
-from seqboost.trees.columns import Columns, DenseColumns, Limits, Policies, Problem, SparseColumns
+from seqboost.trees.columns import Columns, DenseColumns, Limits, Policies, Problem, SparseColumns, first_cells
 from seqboost.trees.grower import Grower, Reducer, grow_together
 from seqboost.trees.leaves import LeafRows
 from seqboost.trees.samples import Fitted, SampleGrower
@@ -23,5 +23,6 @@ __all__ = [
     "SampleGrower",
     "SparseColumns",
     "Tree",
+    "first_cells",
     "grow_together",
 ]

@@ -19,7 +19,17 @@ from seqboost.core.contexts import Space
 from seqboost.core.jit import jit
 from seqboost.core.missing import DIRECTION, SURROGATE
 
-__all__ = ["Columns", "DenseColumns", "Limits", "Policies", "Problem", "SparseColumns", "lacks_values", "needs_weights"]
+__all__ = [
+    "Columns",
+    "DenseColumns",
+    "Limits",
+    "Policies",
+    "Problem",
+    "SparseColumns",
+    "first_cells",
+    "lacks_values",
+    "needs_weights",
+]
 
 
 class DenseColumns(NamedTuple):
@@ -34,7 +44,17 @@ class DenseColumns(NamedTuple):
     displacement: NDArray[np.int64]  # (n_features,) code of a position: codes[address + displacement]
     n_values: NDArray[np.int32]  # (n_features,) B: codes 0..B-1 are values, B missing, B+1 boundary, B+2 unknown
     kind: NDArray[np.uint8]  # (n_features,) 0 numeric, 1 categorical
-    cell_start: NDArray[np.int64]  # (n_features + 1,) first cell of a feature
+    cell_start: NDArray[np.int64]  # (n_features + 1,) first cell of a feature, see first_cells
+
+
+def first_cells(n_values: NDArray[np.int32], kind: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the first cell of each dense feature, and the number of all cells.
+
+    Beside its values a feature has missing and boundary, and categories have those that a warm start brings, which no
+    split looks at. Numbers of cells are odd: if features begin 4,096 bytes apart, processors take what is loaded from a
+    cell of one for what was just stored to another, and adding rows that share their cells takes ten times as long.
+    """
+    return np.concatenate([[0], np.cumsum((n_values + 2 + (kind != 0)) | 1)]).astype(np.int64)
 
 
 class SparseColumns(NamedTuple):

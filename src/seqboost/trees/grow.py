@@ -52,7 +52,6 @@ from seqboost.trees.histogram import (
     Part,
     add_part,
     clear_block,
-    count_block,
     subtract_block,
     take_part,
 )
@@ -304,23 +303,22 @@ def _sum_rows(
 ) -> None:
     """Sum the vectors of a node's rows."""
     total, part = work.nodes.total[node], _part(work, node)
-    vectors, lanes = part.vectors.reshape(-1), uint64(total.size)
+    vectors, lanes, first = part.vectors.reshape(-1), uint64(total.size), uint64(part.first)
     for w in range(total.size):
         total[w] = 0
-    n_rows = part.last - part.first
-    last_four = uint64(part.last - n_rows % 4)
-    for p in range(uint64(part.first), last_four, uint64(4)):
+    last_four = uint64(part.last - (part.last - part.first) % 4)
+    for p in range(first, last_four, uint64(4)):
         if part.by_row:
             places = (
                 lanes * uint64(part.rows[p]), lanes * uint64(part.rows[p + uint64(1)]),
                 lanes * uint64(part.rows[p + uint64(2)]), lanes * uint64(part.rows[p + uint64(3)]),
             )  # fmt: skip
         else:
-            place = lanes * (p - uint64(part.first))
+            place = lanes * (p - first)
             places = (place, place + lanes, place + uint64(2) * lanes, place + uint64(3) * lanes)
         add_rows_of_lanes(total, vectors, uint64(0), places, lanes)
     for p in range(last_four, uint64(part.last)):
-        place = lanes * (uint64(part.rows[p]) if part.by_row else p - uint64(part.first))
+        place = lanes * (uint64(part.rows[p]) if part.by_row else p - first)
         add_lanes(total, vectors, uint64(0), place, lanes)
 
 
@@ -429,8 +427,6 @@ def _divide_block(
     here, there = state[small, SLOT], state[max(large, 0), SLOT]
     if wants_small and not is_measured:
         _fill_block(columns, work, block, small, np.bool_(False))
-    if block[SORT] == DENSE and (wants_small or is_measured):
-        count_block(block, sums.cells[here], lanes[0], sums.counts[here])
     if wants_large:
         n_entries = state[small, FITTED] * (block[LAST] - block[FIRST] if block[SORT] == DENSE else 1)
         is_few = ENTRIES_PER_CELL * n_entries < block[LAST_CELL] - block[FIRST_CELL]
@@ -646,10 +642,6 @@ def _expand(
         for b in range(work.blocks.shape[0]):
             if work.blocks[b, SORT] != LAG:
                 _fill_block(problem.columns, work, work.blocks[b], node, ahead is not None)
-                if work.blocks[b, SORT] == DENSE:
-                    slot = state[node, SLOT]
-                    n_lane = int64(2 * work.units.weight.size)
-                    count_block(work.blocks[b], work.sums.cells[slot], n_lane, work.sums.counts[slot])
     left, right = progress[N_NODES], progress[N_NODES] + 1
     progress[N_NODES] += 2
     state[node, LEFT_CHILD], state[node, RIGHT_CHILD] = left, right

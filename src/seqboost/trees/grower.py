@@ -29,6 +29,7 @@ from seqboost.trees.nodes import (
     SLOT,
     START,
     Workspace,
+    aligned,
     histogram_slots,
     new_finds,
     new_nodes,
@@ -114,8 +115,8 @@ class Grower:
         n_rows, lanes = columns.n_rows, n_lanes(self.n_deciding)
         rounded = Rounded(
             cells=np.empty((n_rows if order else 0, int(space.n_contexts_of[-1]), 2 * self.n_deciding), dtype=np.int32),
-            vectors=np.empty((n_rows, lanes), dtype=np.int32),
-            node_vectors=np.zeros((n_rows if order or is_weighted else 0, lanes), dtype=np.int32),
+            vectors=aligned((n_rows, lanes), np.int32),
+            node_vectors=aligned((n_rows if order or is_weighted else 0, lanes), np.int32),
         )
         nodes = new_nodes(problem, n_nodes, n_slots, self.n_deciding)
         if self.weighted is not None:

@@ -1,10 +1,11 @@
 """Histograms: for each cell of each window feature, the vector of sums over a node's rows.
 
 A cell holds the lanes of :mod:`seqboost.trees.quantise`, so that adding a row to a cell is one or two vector
-instructions, the count included. ``counts`` repeats the lane of positions, side by side, for the search of splits.
+instructions, the count included.
 
-The lanes of a sparse cell are valid only if its count is not 0: the first row that meets a slot's cell overwrites it,
-so that of the many cells of sparse features nothing but the counts need be cleared.
+Sparse features have many cells, most of them empty, and ``counts`` repeats their lane of positions side by side. The
+lanes of a sparse cell are valid only if its count is not 0: the first row that meets a slot's cell overwrites it, so
+that nothing but the counts need be cleared.
 
 Features are taken in *blocks*: histogram, difference to the parent and search for the best split of the block's
 features are done while its cells are in the cache. Threads share the blocks out.
@@ -25,7 +26,6 @@ from seqboost.trees.intrinsics import (
     add_to_cells_of_four,
     add_to_cells_of_sixteen,
     add_to_cells_of_twelve,
-    prefetch,
     subtract_lanes,
 )
 from seqboost.trees.tree import DENSE, LAG, SPARSE
@@ -33,6 +33,7 @@ from seqboost.trees.tree import DENSE, LAG, SPARSE
 __all__ = [
     "FIRST",
     "FIRST_CELL",
+    "FIRST_COUNT",
     "LAST",
     "LAST_CELL",
     "OFFSET",
@@ -42,26 +43,24 @@ __all__ = [
     "add_part",
     "block_tasks",
     "clear_block",
-    "count_block",
     "feature_blocks",
     "subtract_block",
     "take_part",
 ]
 
 BLOCK_BYTES = 192 * 1024  # of one node's cells: two nodes and the rows that come by fit the second cache
-AHEAD = 8  # rows: the codes of those that come are fetched
 FAR = 2**19  # more codes than that do not stay in the cache
 
 # Columns of a block: what it holds (DENSE, SPARSE or LAG), its features (or lags − 1), the number of its sparse offset,
-# its cells. Features of a block follow one another.
-SORT, FIRST, LAST, OFFSET, FIRST_CELL, LAST_CELL, N_BLOCK = range(7)
+# its cells, the place of the first one in Sums.counts. Features of a block follow one another.
+SORT, FIRST, LAST, OFFSET, FIRST_CELL, LAST_CELL, FIRST_COUNT, N_BLOCK = range(8)
 
 
 class Sums(NamedTuple):
     """What is known of the nodes, by slot."""
 
     cells: NDArray[np.int32]  # (n_slots, n_cells, n_lanes) histograms
-    counts: NDArray[np.int32]  # (n_slots, n_cells) positions
+    counts: NDArray[np.int32]  # (n_slots, n_sparse_cells) positions
     contexts: NDArray[np.int32]  # (n_slots, n_extended, 2 * n_outputs) sums per context
 
 
@@ -81,12 +80,14 @@ def feature_blocks(columns: Columns, n_lags: int, bytes_per_cell: int) -> NDArra
     n_dense_cells, n_slots = int(dense.cell_start[-1]), int(sparse.slot_start[-1])
     most = BLOCK_BYTES // bytes_per_cell
     blocks = [
-        (DENSE, a, b, 0, int(dense.cell_start[a]), int(dense.cell_start[b])) for a, b in _parts(dense.cell_start, most)
+        (DENSE, a, b, 0, int(dense.cell_start[a]), int(dense.cell_start[b]), 0)
+        for a, b in _parts(dense.cell_start, most)
     ]
     for o in range(sparse.offset.size if n_slots else 0):
-        shift, starts = n_dense_cells + o * n_slots, sparse.slot_start
-        blocks += [(SPARSE, a, b, o, shift + int(starts[a]), shift + int(starts[b])) for a, b in _parts(starts, most)]
-    blocks += [(LAG, lag, lag + 1, 0, 0, 0) for lag in range(n_lags)]
+        for a, b in _parts(sparse.slot_start, most):
+            first, last = (o * n_slots + int(sparse.slot_start[f]) for f in (a, b))
+            blocks.append((SPARSE, a, b, o, n_dense_cells + first, n_dense_cells + last, first))
+    blocks += [(LAG, lag, lag + 1, 0, 0, 0, 0) for lag in range(n_lags)]
     return np.array(blocks, dtype=np.int64).reshape(-1, N_BLOCK)
 
 
@@ -114,28 +115,16 @@ def clear_block(
     block: NDArray[np.int64],  # IN (N_BLOCK,)
     all_lanes: bool | np.bool_,  # IN whether those of sparse cells are cleared too
     cells: NDArray[np.int32],  # OUT (n_cells, n_lanes)
-    counts: NDArray[np.int32],  # OUT (n_cells,)
+    counts: NDArray[np.int32],  # OUT (n_sparse_cells,)
 ) -> None:
     """Empty the cells of a block."""
-    flat, width = cells.reshape(-1), uint64(cells.shape[1])
+    flat, width, n = cells.reshape(-1), uint64(cells.shape[1]), uint64(block[LAST_CELL] - block[FIRST_CELL])
     if block[SORT] == DENSE or all_lanes:
         for x in range(uint64(block[FIRST_CELL]) * width, uint64(block[LAST_CELL]) * width):
             flat[x] = 0
-    for cell in range(uint64(block[FIRST_CELL]), uint64(block[LAST_CELL])):
-        counts[cell] = 0
-
-
-@inner
-def count_block(
-    block: NDArray[np.int64],  # IN (N_BLOCK,)
-    cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
-    lane: int,  # IN that of positions
-    counts: NDArray[np.int32],  # OUT (n_cells,)
-) -> None:
-    """Write the positions of each cell of dense features side by side."""
-    flat, width = cells.reshape(-1), uint64(cells.shape[1])
-    for cell in range(uint64(block[FIRST_CELL]), uint64(block[LAST_CELL])):
-        counts[cell] = np.int32(flat[cell * width + uint64(lane)])
+    first = uint64(block[FIRST_COUNT])
+    for x in range(first, first + n if block[SORT] == SPARSE else first):
+        counts[x] = 0
 
 
 @inner
@@ -145,7 +134,7 @@ def add_part(
     part: Part,
     lane: int,  # IN that of positions
     cells: NDArray[np.int32],  # IN/OUT (n_cells, n_lanes)
-    counts: NDArray[np.int32],  # IN/OUT (n_cells,) of sparse features
+    counts: NDArray[np.int32],  # IN/OUT (n_sparse_cells,)
 ) -> None:
     """Add rows to the cells of a block."""
     flat, vectors, width = cells.reshape(-1), part.vectors.reshape(-1), uint64(cells.shape[1])
@@ -154,19 +143,19 @@ def add_part(
         return
     sparse = columns.sparse
     first_slot, last_slot = sparse.slot_start[block[FIRST]], sparse.slot_start[block[LAST]]
-    shift = block[FIRST_CELL] - first_slot
+    shift, count_shift = block[FIRST_CELL] - first_slot, block[FIRST_COUNT] - first_slot
     for p in range(part.first, part.last):
         place = width * uint64(part.rows[p] if part.by_row else p - part.first)
         padded = sparse.padded_row[part.rows[p]] + sparse.offset[block[OFFSET]]
         for q in range(sparse.indptr[padded], sparse.indptr[padded + 1]):
             slot = sparse.indices[q]
             if first_slot <= slot < last_slot:
-                cell = uint64(shift + slot)
-                if counts[cell] == 0:
+                at, count = uint64(shift + slot) * width, uint64(count_shift + slot)
+                if counts[count] == 0:
                     for w in range(width):
-                        flat[cell * width + w] = 0
-                add_lanes(flat, vectors, cell * width, place, width)
-                counts[cell] += vectors[place + uint64(lane)]
+                        flat[at + w] = 0
+                add_lanes(flat, vectors, at, place, width)
+                counts[count] += vectors[place + uint64(lane)]
 
 
 @inner
@@ -181,32 +170,25 @@ def _add_dense(
     """Add rows to the cells of dense features."""
     rows, first, last, by_row = part.rows, part.first, part.last, part.by_row
     codes, address, displacement, start = dense.codes, dense.address, dense.displacement, dense.cell_start
-    begin, stop = uint64(block[FIRST]), uint64(block[LAST])
     # A window over all columns is one slice of codes.
-    shift, is_far = displacement[begin] - block[FIRST], codes.size > FAR
-    is_slice = displacement[stop - uint64(1)] - displacement[begin] == block[LAST] - block[FIRST] - 1
-    for p in range(uint64(first), uint64(last)):
-        i = uint64(rows[p])
-        place = width * (i if by_row else p - uint64(first))
-        if is_far:
-            coming = uint64(rows[min(p + uint64(AHEAD), uint64(last - 1))])
-            prefetch(codes, uint64(address[coming] + displacement[begin]))
-            if by_row:
-                prefetch(vectors, width * coming)
-        here = address[i]
-        at = uint64(here + shift)
-        if is_slice and width == uint64(4):
-            add_to_cells_of_four(flat, vectors, place, codes, at, start, (begin, stop))
-        elif is_slice and width == uint64(8):
-            add_to_cells_of_eight(flat, vectors, place, codes, at, start, (begin, stop))
-        elif is_slice and width == uint64(12):
-            add_to_cells_of_twelve(flat, vectors, place, codes, at, start, (begin, stop))
-        elif is_slice and width == uint64(16):
-            add_to_cells_of_sixteen(flat, vectors, place, codes, at, start, (begin, stop))
-        else:
-            for f in range(begin, stop):
-                code = codes[uint64(here + displacement[f])]
-                add_lanes(flat, vectors, width * (uint64(start[f]) + uint64(code)), place, width)
+    shift, is_far = displacement[block[FIRST]] - block[FIRST], int64(codes.size > FAR)
+    is_slice = displacement[block[LAST] - 1] - displacement[block[FIRST]] == block[LAST] - block[FIRST] - 1
+    span = int64(first), int64(last), block[FIRST], block[LAST], shift, int64(by_row), is_far
+    if is_slice and width == uint64(4):
+        add_to_cells_of_four(flat, vectors, rows, codes, address, start, span)
+    elif is_slice and width == uint64(8):
+        add_to_cells_of_eight(flat, vectors, rows, codes, address, start, span)
+    elif is_slice and width == uint64(12):
+        add_to_cells_of_twelve(flat, vectors, rows, codes, address, start, span)
+    elif is_slice and width == uint64(16):
+        add_to_cells_of_sixteen(flat, vectors, rows, codes, address, start, span)
+    else:
+        for p in range(uint64(first), uint64(last)):
+            i = uint64(rows[p])
+            place = width * (i if by_row else p - uint64(first))
+            for f in range(uint64(block[FIRST]), uint64(block[LAST])):
+                cell = uint64(start[f]) + uint64(codes[uint64(address[i] + displacement[f])])
+                add_lanes(flat, vectors, width * cell, place, width)
 
 
 @inner
@@ -216,7 +198,7 @@ def take_part(
     part: Part,
     lanes: tuple[int, int],  # IN those of positions and of positions that the sibling does not hold
     cells: NDArray[np.int32],  # IN/OUT (n_cells, n_lanes)
-    counts: NDArray[np.int32],  # IN/OUT (n_cells,)
+    counts: NDArray[np.int32],  # IN/OUT (n_sparse_cells,)
 ) -> None:
     """Take the rows of one child out of the cells of their parent, which become those of the other child."""
     dense, sparse = columns.dense, columns.sparse
@@ -236,7 +218,6 @@ def take_part(
                 cell = uint64(dense.cell_start[f]) + uint64(dense.codes[uint64(here + dense.displacement[f])])
                 subtract_lanes(flat, vectors, width * cell, place, width)
                 flat[width * cell + n] += stays
-                counts[cell] -= left
             continue
         padded = sparse.padded_row[i] + sparse.offset[block[OFFSET]]
         for q in range(sparse.indptr[padded], sparse.indptr[padded + 1]):
@@ -245,18 +226,18 @@ def take_part(
                 cell = uint64(block[FIRST_CELL] - first_slot + slot)
                 subtract_lanes(flat, vectors, width * cell, place, width)
                 flat[width * cell + n] += stays
-                counts[cell] -= left
+                counts[uint64(block[FIRST_COUNT] - first_slot + slot)] -= left
 
 
 @inner
 def subtract_block(
     block: NDArray[np.int64],  # IN (N_BLOCK,)
     child: NDArray[np.int32],  # IN (n_cells, n_lanes)
-    child_counts: NDArray[np.int32],  # IN (n_cells,)
+    child_counts: NDArray[np.int32],  # IN (n_sparse_cells,)
     lanes: tuple[int, int],  # IN those of positions and of positions that the sibling does not hold
     same_rows: bool,  # IN whether contexts were divided, so that the sibling may hold positions of the child
     cells: NDArray[np.int32],  # IN/OUT (n_cells, n_lanes) of the parent; becomes the sibling's
-    counts: NDArray[np.int32],  # IN/OUT (n_cells,)
+    counts: NDArray[np.int32],  # IN/OUT (n_sparse_cells,)
 ) -> None:
     """Turn a parent's histogram into that of its other child, for the cells of a block."""
     flat, taken, width = cells.reshape(-1), child.reshape(-1), uint64(cells.shape[1])
@@ -265,16 +246,13 @@ def subtract_block(
     if block[SORT] == DENSE:
         for x in range(width * first, width * last):
             flat[x] -= taken[x]
-        for cell in range(first, last):
-            counts[cell] -= child_counts[cell]
-    else:
-        for cell in range(first, last):
-            if child_counts[cell] > 0:
-                subtract_lanes(flat, taken, width * cell, width * cell, width)
-                counts[cell] -= child_counts[cell]
-    if same_rows:
-        for cell in range(first, last):
-            if child_counts[cell] > 0:
-                kept = child_counts[cell] - taken[width * cell + lost]
-                flat[width * cell + n] += kept
-                counts[cell] += kept
+        for cell in range(first, last if same_rows else first):
+            flat[width * cell + n] += taken[width * cell + n] - taken[width * cell + lost]
+        return
+    for cell in range(first, last):
+        count = uint64(block[FIRST_COUNT]) + cell - first
+        if child_counts[count] > 0:
+            kept = child_counts[count] - taken[width * cell + lost] if same_rows else 0
+            subtract_lanes(flat, taken, width * cell, width * cell, width)
+            flat[width * cell + n] += kept
+            counts[count] += kept - child_counts[count]

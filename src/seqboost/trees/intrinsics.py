@@ -13,7 +13,6 @@ import numba
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 __all__ = [
     "add_eight_floats",
@@ -24,10 +23,13 @@ __all__ = [
     "add_to_cells_of_four",
     "add_to_cells_of_sixteen",
     "add_to_cells_of_twelve",
-    "prefetch",
     "subtract_lanes",
     "sum_prefixes",
+    "sum_prefixes_of_line",
 ]
+
+
+AHEAD = 8  # rows whose codes are fetched
 
 
 def _require(expected: types.Type, *arrays: Any) -> None:
@@ -48,10 +50,14 @@ if numba.config.DISABLE_JIT:
         return add
 
     def _cell_adder(name: str, width: int) -> Any:
-        def add(cells: Any, vectors: Any, place: Any, codes: Any, at: Any, start: Any, span: Any) -> None:
-            for f in range(int(span[0]), int(span[1])):
-                cell = width * (int(start[f]) + int(codes[(int(at) + f) % 2**64]))
-                cells[cell : cell + width] += vectors[int(place) : int(place) + width]
+        def add(cells: Any, vectors: Any, rows: Any, codes: Any, address: Any, start: Any, span: Any) -> None:
+            first, last, begin, stop, shift, by_row, _ = (int(x) for x in span)
+            for p in range(first, last):
+                i = int(rows[p])
+                place = width * (i if by_row else p - first)
+                for f in range(begin, stop):
+                    cell = width * (int(start[f]) + int(codes[int(address[i]) + shift + f]))
+                    cells[cell : cell + width] += vectors[place : place + width]
 
         return add
 
@@ -62,16 +68,15 @@ if numba.config.DISABLE_JIT:
 
         return add
 
-    def sum_prefixes(cells: Any, line: Any, n: Any, shape: Any, running: Any, prefix: Any, stride: Any) -> None:
-        """Add cells of a line, one after another, to four running sums; write each of the sums."""
-        start, width, lane = (int(x) for x in shape)
-        for r in range(int(n)):
-            for w in range(lane, lane + 4):
-                running[w] += cells[(start + int(line[r])) * width + w]
-                prefix[w * int(stride) + r] = running[w]
+    def _prefix_adder(name: str, on_line: bool) -> Any:
+        def add(cells: Any, line: Any, n: Any, shape: Any, running: Any, prefix: Any, stride: Any) -> None:
+            start, width, lane = (int(x) for x in shape)
+            for r in range(int(n)):
+                for w in range(lane, lane + 4):
+                    running[w] += cells[(start + (int(line[r]) if on_line else r)) * width + w]
+                    prefix[w * int(stride) + r] = running[w]
 
-    def prefetch(array: NDArray[Any], index: Any) -> None:
-        """Have ``array[index]`` brought near: compiled code alone can."""
+        return add
 
 else:
 
@@ -129,50 +134,79 @@ else:
         return intrinsic(add)
 
     def _cell_adder(name: str, width: int) -> Any:
-        """Make a function that adds ``vectors[place + q]`` to one cell of each of some features.
+        """Make a function that adds the vectors of rows to one cell of each of some features.
 
-        Feature f has code ``codes[at + f]`` and its first cell at ``cells[width · start[f]]``. The vector stays in
-        registers.
+        With ``first, last, begin, stop, shift, by_row, is_far = span``, the rows are ``rows[first:last]``. The vector
+        of row i begins at ``vectors[width · i]``, or unless ``by_row``, that of ``rows[p]`` at
+        ``vectors[width · (p − first)]``. Feature f, from ``begin`` to ``stop``, has code
+        ``codes[address[i] + shift + f]`` and its first cell at ``cells[width · start[f]]``. If ``is_far``, what coming
+        rows need is fetched ahead.
         """
 
         def add(
-            typing_context: Any, cells: Any, vectors: Any, place: Any, codes: Any, at: Any, start: Any, span: Any
+            typing_context: Any, cells: Any, vectors: Any, rows: Any, codes: Any, address: Any, start: Any, span: Any
         ) -> Any:
-            _require(types.int32, cells, vectors)
+            _require(types.int32, cells, vectors, rows)
             _require(types.uint8, codes)
-            _require(types.int64, start)
+            _require(types.int64, address, start)
 
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 from llvmlite import ir
 
-                long = ir.IntType(64)
-                parts = [n for n in (16, 8, 4) if width & n]
-                lanes = [ir.VectorType(ir.IntType(32), n) for n in parts]
+                long, parts = ir.IntType(64), [n for n in (16, 8, 4) if width & n]
+                data = [context.make_array(signature.args[x])(context, builder, arguments[x]).data for x in range(6)]
+                sums, addends, rows_, codes_, addresses, starts = data
+                first, last, begin, stop, shift, by_row, is_far = (
+                    builder.extract_value(arguments[6], x) for x in range(7)
+                )
+                none, one, factor = (ir.Constant(long, x) for x in (0, 1, width))
 
-                def data(array: int) -> Any:
-                    return context.make_array(signature.args[array])(context, builder, arguments[array]).data
+                def load(pointer: Any, index: Any) -> Any:
+                    return builder.load(builder.gep(pointer, [index]))
 
-                sums, codes_, starts, shift, addends = data(0), data(3), data(5), arguments[2], []
-                for n, lane in zip(parts, lanes, strict=True):
-                    pointer = builder.bitcast(builder.gep(data(1), [shift]), lane.as_pointer())
-                    addends.append(builder.load(pointer, align=4))
-                    shift = builder.add(shift, ir.Constant(long, n))
-                first, last = (builder.extract_value(arguments[6], x) for x in range(2))
-                with cgutils.for_range_slice(builder, first, last, ir.Constant(long, 1), long) as (f, _):
-                    code = builder.load(builder.gep(codes_, [builder.add(arguments[4], f)]))
-                    cell = builder.add(builder.load(builder.gep(starts, [f])), builder.zext(code, long))
-                    index = builder.mul(cell, ir.Constant(long, width))
-                    for n, lane, addend in zip(parts, lanes, addends, strict=True):
-                        pointer = builder.bitcast(builder.gep(sums, [index]), lane.as_pointer())
-                        builder.store(builder.add(builder.load(pointer, align=4), addend), pointer, align=4)
+                def pointers(pointer: Any, index: Any) -> list[Any]:
+                    """Return the addresses of the parts of a vector."""
+                    found = []
+                    for n in parts:
+                        place = builder.gep(pointer, [index])
+                        found.append(builder.bitcast(place, ir.VectorType(ir.IntType(32), n).as_pointer()))
                         index = builder.add(index, ir.Constant(long, n))
+                    return found
+
+                with cgutils.for_range_slice(builder, first, last, one, long) as (p, _):
+                    row = builder.zext(load(rows_, p), long)
+                    turn = builder.select(builder.icmp_signed("!=", by_row, none), row, builder.sub(p, first))
+                    vector = [builder.load(x, align=4) for x in pointers(addends, builder.mul(turn, factor))]
+                    here = builder.add(load(addresses, row), shift)
+                    with builder.if_then(builder.icmp_signed("!=", is_far, none)):
+                        coming, end = builder.add(p, ir.Constant(long, AHEAD)), builder.sub(last, one)
+                        coming = builder.select(builder.icmp_signed("<", coming, end), coming, end)
+                        coming = builder.zext(load(rows_, coming), long)
+                        there = builder.add(builder.add(load(addresses, coming), shift), begin)
+                        _fetch(builder, builder.gep(codes_, [there]))
+                        _fetch(builder, builder.gep(addends, [builder.mul(coming, factor)]))
+                    with cgutils.for_range_slice(builder, begin, stop, one, long) as (f, _):
+                        code = builder.zext(load(codes_, builder.add(here, f)), long)
+                        cell = builder.mul(builder.add(load(starts, f), code), factor)
+                        for place, addend in zip(pointers(sums, cell), vector, strict=True):
+                            builder.store(builder.add(builder.load(place, align=4), addend), place, align=4)
                 return context.get_dummy_value()
 
-            word = types.uint64
-            return types.void(cells, vectors, word, codes, word, start, span), generate
+            return types.void(cells, vectors, rows, codes, address, start, span), generate
 
         add.__name__ = name
         return intrinsic(add)
+
+    def _fetch(builder: Any, pointer: Any) -> None:
+        """Have memory brought into the innermost cache without waiting for it."""
+        from llvmlite import ir
+
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", (byte,), ir.FunctionType(ir.VoidType(), (byte, flag, flag, flag))
+        )
+        to_read, to_all_levels, data_not_code = (ir.Constant(flag, value) for value in (0, 3, 1))
+        builder.call(function, [builder.bitcast(pointer, byte), to_read, to_all_levels, data_not_code])
 
     def _float_adder(name: str, width: int) -> Any:
         """Make a function that writes ``old[at + q] + added[place + q]`` to ``new[at + q]``; both may be one array."""
@@ -196,78 +230,66 @@ else:
         add.__name__ = name
         return intrinsic(add)
 
-    @intrinsic
-    def sum_prefixes(
-        typing_context: Any, cells: Any, line: Any, n: Any, shape: Any, running: Any, prefix: Any, stride: Any
-    ) -> Any:
-        """Add cells of a line, one after another, to four running sums; write each of the sums.
+    def _prefix_adder(name: str, on_line: bool) -> Any:
+        """Make a function that adds cells, one after another, to four running sums, and writes each of the sums.
 
-        With ``start, width, lane = shape``, the lanes of value r begin at ``cells[(start + line[r])·width + lane]``,
-        the running sums at ``running[lane]``. Sum w after value r is written to ``prefix[(lane + w)·stride + r]``: four
-        values of four lanes are transposed in registers. The number of values is a multiple of four.
+        With ``start, width, lane = shape``, the lanes of value r begin at ``cells[(start + line[r])·width + lane]``, or
+        without a line at ``cells[(start + r)·width + lane]``, the running sums at ``running[lane]``. Sum w after value
+        r is written to ``prefix[(lane + w)·stride + r]``: four values of four lanes are transposed in registers. The
+        number of values is a multiple of four.
         """
-        _require(types.int32, cells, running, prefix)
-        _require(types.int64, line)
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            from llvmlite import ir
+        def add(
+            typing_context: Any, cells: Any, line: Any, n: Any, shape: Any, running: Any, prefix: Any, stride: Any
+        ) -> Any:
+            _require(types.int32, cells, running, prefix)
+            _require(types.int64, line)
 
-            long, vector = ir.IntType(64), ir.VectorType(ir.IntType(32), 4)
-            start, width, lane = (builder.extract_value(arguments[3], x) for x in range(3))
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                from llvmlite import ir
 
-            def data(array: int) -> Any:
-                return context.make_array(signature.args[array])(context, builder, arguments[array]).data
+                long, vector = ir.IntType(64), ir.VectorType(ir.IntType(32), 4)
+                start, width, lane = (builder.extract_value(arguments[3], x) for x in range(3))
 
-            def at(pointer: Any, index: Any) -> Any:
-                return builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer())
+                def data(array: int) -> Any:
+                    return context.make_array(signature.args[array])(context, builder, arguments[array]).data
 
-            def pick(one: Any, other: Any, *places: int) -> Any:
-                mask = ir.Constant(ir.VectorType(ir.IntType(32), 4), list(places))
-                return builder.shuffle_vector(one, other, mask)
+                def at(pointer: Any, index: Any) -> Any:
+                    return builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer())
 
-            sums, values, written, state = data(0), data(1), data(5), at(data(4), lane)
-            total = cgutils.alloca_once_value(builder, builder.load(state, align=4))
-            lines = [builder.mul(builder.add(lane, ir.Constant(long, w)), arguments[6]) for w in range(4)]
-            none, four = ir.Constant(long, 0), ir.Constant(long, 4)
-            with cgutils.for_range_slice(builder, none, arguments[2], four, long) as (r, _):
-                after = []
-                for x in range(4):
-                    value = builder.load(builder.gep(values, [builder.add(r, ir.Constant(long, x))]))
-                    index = builder.add(builder.mul(builder.add(start, value), width), lane)
-                    builder.store(builder.add(builder.load(total), builder.load(at(sums, index), align=4)), total)
-                    after.append(builder.load(total))
-                low, high = pick(after[0], after[1], 0, 4, 1, 5), pick(after[0], after[1], 2, 6, 3, 7)
-                low2, high2 = pick(after[2], after[3], 0, 4, 1, 5), pick(after[2], after[3], 2, 6, 3, 7)
-                rows = [
-                    pick(low, low2, 0, 1, 4, 5), pick(low, low2, 2, 3, 6, 7),
-                    pick(high, high2, 0, 1, 4, 5), pick(high, high2, 2, 3, 6, 7),
-                ]  # fmt: skip
-                for row, first in zip(rows, lines, strict=True):
-                    builder.store(row, at(written, builder.add(first, r)), align=4)
-            builder.store(builder.load(total), state, align=4)
-            return context.get_dummy_value()
+                def pick(one: Any, other: Any, *places: int) -> Any:
+                    mask = ir.Constant(ir.VectorType(ir.IntType(32), 4), list(places))
+                    return builder.shuffle_vector(one, other, mask)
 
-        word = types.uint64
-        return types.void(cells, line, word, shape, running, prefix, word), generate
+                sums, values, written, state = data(0), data(1), data(5), at(data(4), lane)
+                total = cgutils.alloca_once_value(builder, builder.load(state, align=4))
+                lines = [builder.mul(builder.add(lane, ir.Constant(long, w)), arguments[6]) for w in range(4)]
+                none, four = ir.Constant(long, 0), ir.Constant(long, 4)
+                with cgutils.for_range_slice(builder, none, arguments[2], four, long) as (r, _):
+                    after = []
+                    for x in range(4):
+                        value = builder.add(r, ir.Constant(long, x))
+                        if on_line:
+                            value = builder.load(builder.gep(values, [value]))
+                        index = builder.add(builder.mul(builder.add(start, value), width), lane)
+                        builder.store(builder.add(builder.load(total), builder.load(at(sums, index), align=4)), total)
+                        after.append(builder.load(total))
+                    low, high = pick(after[0], after[1], 0, 4, 1, 5), pick(after[0], after[1], 2, 6, 3, 7)
+                    low2, high2 = pick(after[2], after[3], 0, 4, 1, 5), pick(after[2], after[3], 2, 6, 3, 7)
+                    rows = [
+                        pick(low, low2, 0, 1, 4, 5), pick(low, low2, 2, 3, 6, 7),
+                        pick(high, high2, 0, 1, 4, 5), pick(high, high2, 2, 3, 6, 7),
+                    ]  # fmt: skip
+                    for row, first in zip(rows, lines, strict=True):
+                        builder.store(row, at(written, builder.add(first, r)), align=4)
+                builder.store(builder.load(total), state, align=4)
+                return context.get_dummy_value()
 
-    @intrinsic
-    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-        """Have ``array[index]`` brought into the innermost cache without waiting for it."""
+            word = types.uint64
+            return types.void(cells, line, word, shape, running, prefix, word), generate
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            from llvmlite import ir
-
-            byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
-            function = builder.module.declare_intrinsic(
-                "llvm.prefetch", (byte,), ir.FunctionType(ir.VoidType(), (byte, flag, flag, flag))
-            )
-            to_read, to_all_levels, data_not_code = (ir.Constant(flag, value) for value in (0, 3, 1))
-            builder.call(function, [address, to_read, to_all_levels, data_not_code])
-            return context.get_dummy_value()
-
-        return types.void(array, types.uint64), generate
+        add.__name__ = name
+        return intrinsic(add)
 
 
 add_lanes, subtract_lanes = _lane_adder("add_lanes", 1, 1), _lane_adder("subtract_lanes", -1, 1)
@@ -280,3 +302,5 @@ add_to_cells_of_sixteen = _cell_adder("add_to_cells_of_sixteen", 16)
 
 add_eight_floats = _float_adder("add_eight_floats", 8)
 add_one_float = _float_adder("add_one_float", 1)
+
+sum_prefixes, sum_prefixes_of_line = _prefix_adder("sum_prefixes", False), _prefix_adder("sum_prefixes_of_line", True)

@@ -120,13 +120,12 @@ def _leading_direction(
 @inner
 def order_categories(
     cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
-    counts: NDArray[np.int32],  # IN (n_cells,)
     span: tuple[int, int],  # IN first cell of the feature, its number of cells
     min_count: int,  # IN
     node: NDArray[np.int32],  # IN (n_lanes,) sums of the node
     units: Units,
     lam: float,  # IN λ
-    scratch: Scratch,  # OUT line
+    scratch: Scratch,  # IN counts, OUT line
 ) -> int:
     """Put the categories that have at least ``min_count`` positions on the line, in order; return their number."""
     start, n_cells = span
@@ -135,7 +134,7 @@ def order_categories(
     line, keys = scratch.line, scratch.keys
     n = int64(0)
     for v in range(n_cells):
-        if counts[start + v] >= min_count:
+        if scratch.counts[v] >= min_count:
             line[n] = v
             keys[n] = 0.0
             n += 1

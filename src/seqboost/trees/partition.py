@@ -318,7 +318,7 @@ def _rank(
         if dense.kind[f] == 0:
             best, left, right, cut, low_left = _threshold(on_left, on_right, start, n_values)
         else:
-            best, left, right = _majorities(on_left, on_right, start, dense.cell_start[f + 1] - start, n_values)
+            best, left, right = _majorities(on_left, on_right, start, n_values + 3, n_values)
         if best > max(left, right):
             n = _insert(ranking, n, best / (left + right), int64(DENSE), int64(f), cut, low_left)
     n_sparse = sparse.kind.size
@@ -359,7 +359,7 @@ def _write_left(
     feature = ranking.feature[number]
     if ranking.kind[number] == DENSE:
         start, n_values = dense.cell_start[feature], int64(dense.n_values[feature])
-        n_cells = dense.cell_start[feature + 1] - start
+        n_cells = n_values + 2 + int64(dense.kind[feature] != 0)
     else:
         s = feature % sparse.kind.size
         start = dense.cell_start[dense.displacement.size] + int64(sparse.slot_start[s])
@@ -374,9 +374,6 @@ def _write_left(
     if ranking.cut[number] != CATEGORIES:
         for v in range(n_values):
             left[v] = (v <= ranking.cut[number]) == ranking.low_left[number]
-    elif ranking.kind[number] == DENSE:
-        # An unknown category: only a warm start has cells for it.
-        left[n_values + 2] = left[n_values + 2] if n_cells > n_values + 2 else larger_left
     if n_values < n_cells:
         left[n_values] = False  # missing: asked for before
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from seqboost.core.jit import inner, int64, uint64
 from seqboost.trees.columns import Limits
-from seqboost.trees.intrinsics import sum_prefixes
+from seqboost.trees.intrinsics import sum_prefixes, sum_prefixes_of_line
 from seqboost.trees.quantise import Units
 
 __all__ = ["ABSENT", "STRIDE", "Line", "Scratch", "SearchNode", "best_prefix", "gain_to_beat"]
@@ -62,7 +62,8 @@ class Line(NamedTuple):
     """Values to be divided."""
 
     start: int  # first cell of the feature
-    n: int  # number of values in Scratch.line
+    n: int  # number of values
+    first: int  # the first of values that follow one another; −1: the values are in Scratch.line
     from_top: bool  # whether the line begins at its end
     alone: bool  # whether each value is tried alone, and not each prefix
     has_absent: bool  # whether `ABSENT` is one of the values
@@ -73,6 +74,7 @@ class Scratch(NamedTuple):
     """Buffers of one task."""
 
     line: NDArray[np.int64]  # (max_line,) values
+    counts: NDArray[np.int32]  # (max_line,) positions of each value of the feature
     n_left: NDArray[np.int64]  # (max_line,) positions on the left side of each split of contexts
     n_right: NDArray[np.int64]  # (max_line,)
     base: NDArray[np.int32]  # (n_lanes,) what is on the left side before the line begins
@@ -84,7 +86,6 @@ class Scratch(NamedTuple):
     bound: NDArray[np.float32]  # (STRIDE,) what they gain, roughly
     bits: NDArray[np.int32]  # (STRIDE,) the same memory: positive floats are in the order of their bits
     lag_sums: NDArray[np.int32]  # (n_labels + 1, n_lanes) sums of the labels at a lag
-    lag_counts: NDArray[np.int32]  # (n_labels + 1,) contexts of each label
     lag_contexts: NDArray[np.int64]  # (n_labels + 1, order + 1) contexts of each label and type
     keys: NDArray[np.float64]  # (max_ordered,) by which categories are ordered
     ranked: NDArray[np.int64]  # (max_ordered,) values in that order
@@ -93,6 +94,18 @@ class Scratch(NamedTuple):
     direction: NDArray[np.float64]  # (n_outputs,)
     spread: NDArray[np.float64]  # (n_outputs,)
     inverse: NDArray[np.float64]  # (n_outputs,)
+
+
+@inner
+def value_on(
+    line: Line,
+    values: NDArray[np.int64],  # IN (max_line,) of Scratch.line
+    r: int,  # IN
+) -> int:
+    """Return the r-th value of a line."""
+    if line.first >= 0:
+        return line.first + int64(r)
+    return values[line.n - 1 - int64(r) if line.from_top else int64(r)]
 
 
 @inner
@@ -178,7 +191,7 @@ def _scan_line(
     for w in range(width):
         left[w] = base[w]
     for r in range(line.n):
-        v = scratch.line[line.n - 1 - r if line.from_top else r]
+        v = value_on(line, scratch.line, r)
         if line.alone and r > 0:
             for w in range(width):
                 left[w] = base[w]
@@ -208,14 +221,17 @@ def lay_prefixes(
     """Sum the prefixes of a line."""
     values, prefix, running, absent = scratch.line, scratch.prefix, scratch.running, scratch.absent
     flat, width, n, start = cells.reshape(-1), uint64(cells.shape[1]), uint64(line.n), uint64(line.start)
-    one, four, stride = uint64(1), uint64(4), uint64(STRIDE)
+    four, stride = uint64(4), uint64(STRIDE)
     n_fours = uint64(0) if line.has_absent or line.from_top else n - n % four
     for w in range(width):
         running[w] = 0
     for lane in range(uint64(0), width, four):
-        sum_prefixes(flat, values, n_fours, (start, width, lane), running, prefix, stride)
+        if line.first >= 0:
+            sum_prefixes(flat, values, n_fours, (start + uint64(line.first), width, lane), running, prefix, stride)
+        else:
+            sum_prefixes_of_line(flat, values, n_fours, (start, width, lane), running, prefix, stride)
     for r in range(n_fours, n):
-        v = values[n - one - r if line.from_top else r]
+        v = value_on(line, values, r)
         at = (start + uint64(max(v, 0))) * width
         for w in range(width):
             running[w] += absent[w] if v == ABSENT else flat[at + w]
@@ -240,12 +256,10 @@ def _bound_gains(
     # Beyond its end, a line is filled up to whole vectors.
     n, n_padded = uint64(line.n), (uint64(line.n) + uint64(PADDING - 1)) & ~uint64(PADDING - 1)
     penalty = np.float32(lam)
-    for r in range(n_padded):
-        bound[r] = np.float32(0.0)
     for k in range(n_outputs):
         unit_g, unit = np.float32(units.gradient[k]), np.float32(units.curvature[k])
         g, h, base_g, base_h = total[k], total[n_outputs + k], base[k], base[n_outputs + k]
-        at_g, at_h = k * stride, (n_outputs + k) * stride
+        at_g, at_h, is_first = k * stride, (n_outputs + k) * stride, k == uint64(0)
         for r in range(n_padded):
             left_g = np.int32(prefix[at_g + r] + base_g)
             left_h = np.int32(prefix[at_h + r] + base_h)
@@ -253,7 +267,8 @@ def _bound_gains(
             g_right = np.float32(np.int32(g - left_g)) * unit_g
             h_left = np.float32(left_h) * unit + penalty
             h_right = np.float32(np.int32(h - left_h)) * unit + penalty
-            bound[r] += (g_left * g_left * h_right + g_right * g_right * h_left) / (h_left * h_right)
+            gain = (g_left * g_left * h_right + g_right * g_right * h_left) / (h_left * h_right)
+            bound[r] = gain if is_first else bound[r] + gain
     if line.by_contexts:
         for r in range(n):
             if min(scratch.n_left[r], scratch.n_right[r]) < least:
@@ -289,11 +304,8 @@ def _screen_line(
     bits = _bound_gains(node, max(limits.min_samples_leaf, 0), units, lam, line, scratch)
     if bits >= LARGEST_BITS:  # not a number, too: single precision does not hold these sums
         return to_beat, int64(UNSCREENED)
-    top = np.float32(0.0)
-    for r in range(uint64(line.n)):
-        if scratch.bits[r] == bits:
-            top = bound[r]
-            break
+    scratch.bits[STRIDE - 1] = np.int32(bits)
+    top = bound[STRIDE - 1]
     best, end = to_beat, int64(-1)
     if float(top) * (1.0 + ERROR) < to_beat + node.gain:
         return best, end

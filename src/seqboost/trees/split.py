@@ -22,8 +22,8 @@ from seqboost.core.contexts import Space
 from seqboost.core.jit import inner, int64
 from seqboost.core.missing import DIRECTION
 from seqboost.trees.columns import Problem, SparseColumns
-from seqboost.trees.histogram import FIRST, FIRST_CELL, LAST, OFFSET, SORT
-from seqboost.trees.nodes import SLOT, Weighted, Workspace
+from seqboost.trees.histogram import FIRST, FIRST_CELL, FIRST_COUNT, LAST, OFFSET, SORT
+from seqboost.trees.nodes import FITTED, SLOT, Weighted, Workspace
 from seqboost.trees.order import MIN_ROWS_OF_WIDE_CATEGORY, order_categories
 from seqboost.trees.scan import ABSENT, Line, Scratch, SearchNode, best_prefix, gain_to_beat, node_gain
 from seqboost.trees.tree import DENSE, LAG, SPARSE
@@ -33,6 +33,8 @@ __all__ = ["policy_of", "search_block"]
 # Which sides of a line are tried, beside the line itself: specials of a numeric feature on the left side; or the line
 # from its end.
 MISSING_LEFT, BOUNDARY_LEFT, FROM_TOP = 1, 2, 4
+
+LANES_PER_ROW = 8  # with fewer rows than 1 for each 8 lanes of the line, it pays to leave out values that no row has
 
 
 @inner
@@ -63,55 +65,58 @@ def search_block(
     total, n_lane = work.nodes.total[node], 2 * units.weight.size
     whole = SearchNode(total, int64(total[n_lane]), node_gain(total, units))
     n_sparse, n_dense = sparse.kind.size, dense.displacement.size
-    cells, counts = sums.cells[slot], sums.counts[slot]
-    drawn = work.nodes.drawn
+    cells, counts, drawn = sums.cells[slot], scratch.counts, work.nodes.drawn
+    # Values that no row has are left out of lines longer than this, and of all where rounding may leave sums in them.
+    longest = LANES_PER_ROW * work.nodes.state[node, FITTED] // total.size if weighted is None else 0
     if kind != LAG and whole.n < 2 * limits.min_samples_leaf:
         return
     for f in range(block[FIRST], block[LAST]):
-        feature, start, n_cells = int64(f), int64(0), int64(0)
+        feature, start, n_cells, first_counted = int64(f), int64(0), int64(0), int64(0)
         ordered, min_count = True, int64(1)
         if kind == DENSE:
             start, n_cells, ordered = dense.cell_start[f], int64(dense.n_values[f]) + 2, dense.kind[f] != 0
             if drawn.shape[0] > 0 and not drawn[node, f]:
                 continue
+            first_counted = int64(0) if ordered or n_cells > longest else n_cells - 2
+            _count_values(cells, start, n_lane, first_counted, n_cells, counts)
         elif kind == SPARSE:
             feature = block[OFFSET] * n_sparse + f
-            start = block[FIRST_CELL] + sparse.slot_start[f] - sparse.slot_start[block[FIRST]]
-            n_cells = int64(sparse.slot_start[f + 1]) - int64(sparse.slot_start[f])
+            place = int64(sparse.slot_start[f]) - int64(sparse.slot_start[block[FIRST]])
+            start, n_cells = block[FIRST_CELL] + place, int64(sparse.slot_start[f + 1]) - int64(sparse.slot_start[f])
             ordered, min_count = sparse.kind[f] != 0, int64(MIN_ROWS_OF_WIDE_CATEGORY)
             if weighted is not None:
                 min_count *= weighted.unit
             if not sparse.enabled[block[OFFSET], f] or (drawn.shape[0] > 0 and not drawn[node, n_dense + feature]):
                 continue
+            for v in range(n_cells):
+                counts[v] = sums.counts[slot, block[FIRST_COUNT] + place + v]
         else:
             _sum_labels(sums.contexts[slot], work.nodes.mask[node], space, f, scratch)
-            cells, counts, n_cells = scratch.lag_sums, scratch.lag_counts, int64(space.n_labels) + 1
+            cells, n_cells = scratch.lag_sums, int64(space.n_labels) + 1
         # Rows that have the feature.
-        here, missing, n_missing, has_policy = whole, start + n_cells - 2, int64(0), False
+        here, missing, has_policy = whole, n_cells - 2, False
         if weighted is not None and kind != LAG:
             has_policy = policy_of(sparse, weighted, kind, feature) != DIRECTION
             if kind == SPARSE:
-                missing = start + max(int64(sparse.missing[f]), 0)
+                missing = max(int64(sparse.missing[f]), 0)
             if has_policy and counts[missing] > 0:
-                n_missing = int64(counts[missing])
                 for w in range(total.size):
-                    scratch.present[w] = total[w] - cells[missing, w]
-                here = SearchNode(scratch.present, whole.n - n_missing, node_gain(scratch.present, units))
+                    scratch.present[w] = total[w] - cells[start + missing, w]
+                here = SearchNode(scratch.present, whole.n - counts[missing], node_gain(scratch.present, units))
                 counts[missing] = 0
         # The line, and how often it is scanned.
-        step, n_flags, has_absent = int64(FROM_TOP), int64(FROM_TOP), False
+        step, n_flags, has_absent, first = int64(FROM_TOP), int64(FROM_TOP), False, int64(-1)
         if ordered:
-            n = order_categories(cells, counts, (start, n_cells), min_count, here.total, units, lam, scratch)
-            if kind == SPARSE and not alone and _count(counts, start, n, scratch.line) < here.n:
+            n = order_categories(cells, (start, n_cells), min_count, here.total, units, lam, scratch)
+            if kind == SPARSE and not alone and _count(n, scratch) < here.n:
                 n_flags = int64(2 * FROM_TOP)
         elif kind == DENSE:
-            n = _lay_values(counts, start, n_cells - 2, scratch.line)
+            n, first = _lay_values(cells, start, n_cells - 2, n_lane, first_counted == 0, scratch)
             step = int64(MISSING_LEFT if counts[missing] > 0 else BOUNDARY_LEFT)
             n_flags = int64(2 * BOUNDARY_LEFT if counts[missing + 1] > 0 else BOUNDARY_LEFT)
         else:
-            least = limits.min_samples_leaf
-            n = _lay_slots(here, least, cells, counts, (start, n_cells, int64(sparse.absent_rank[f])), scratch)
-            has_absent = n_cells > 1
+            span = start, n_cells, int64(sparse.absent_rank[f])
+            n, has_absent = _lay_slots(here, limits.min_samples_leaf, cells, span, scratch), n_cells > 1
         if kind == LAG:
             _count_contexts(work.nodes.type_rows[node], n, alone, scratch)
         for w in range(total.size):
@@ -121,64 +126,89 @@ def search_block(
         while flags < n_flags and n > 0:
             from_top = flags == FROM_TOP
             if flags > 0 and not from_top:
-                _start_side(flags, cells, missing, scratch.base)
-            line = Line(start, n, from_top, alone and ordered, has_absent, kind == LAG)
+                _start_side(flags, cells, start + missing, scratch.base)
+            line = Line(start, n, first, from_top, alone and ordered, has_absent, kind == LAG)
             best, end = best_prefix(best, here, limits, units, cells, line, flags > 0 and not from_top, scratch)
             if end >= 0:
                 cut, best_flags = end, flags
             flags += step
-        if cut >= 0:
-            left = finds.left[number, node]
-            finds.gain[number, node], finds.kind[number, node], finds.feature[number, node] = best, kind, feature
-            for v in range(256 if kind == DENSE else n_cells):
-                left[v] = False
-            if ordered:
-                _write_categories(cut, n, best_flags == FROM_TOP, alone, scratch.line, left)
-            else:
-                n_values = n_cells - 2 if kind == DENSE else n_cells
-                _write_below(cut, scratch.line, n_values, sparse.absent_rank[f] if kind == SPARSE else 0, left)
-                if kind == DENSE:
-                    left[n_cells - 2] = (best_flags & MISSING_LEFT) != 0
-                    left[n_cells - 1] = (best_flags & BOUNDARY_LEFT) != 0
-            n_left = int64(0)
-            for v in range(n_cells):
-                n_left += counts[start + v] if left[v] else 0
-            finds.n_left[number, node], finds.n_right[number, node] = n_left, here.n - n_left
+        if cut < 0:
+            continue
+        left = finds.left[number, node]
+        finds.gain[number, node], finds.kind[number, node], finds.feature[number, node] = best, kind, feature
+        for v in range(256 if kind == DENSE else n_cells):
+            left[v] = False
+        if ordered:
+            _write_categories(cut, n, best_flags == FROM_TOP, alone, scratch.line, left)
+        else:
+            rank = int64(sparse.absent_rank[f]) if kind == SPARSE else int64(0)
+            _write_below(cut, first, n_cells - 2 if kind == DENSE else n_cells, rank, scratch.line, left)
             if kind == DENSE:
-                _complete(counts, start, n_cells, 2 * n_left > here.n, ordered, left)
-            elif has_policy:
-                left[missing - start] = 2 * n_left > here.n  # with the larger side
-        if n_missing > 0:
-            counts[missing] = n_missing
+                left[missing], left[missing + 1] = best_flags & MISSING_LEFT, best_flags & BOUNDARY_LEFT
+        _count_values(cells, start, n_lane, int64(0), first_counted, counts)
+        n_left = int64(0)
+        for v in range(n_cells):
+            n_left += counts[v] if left[v] else 0
+        finds.n_left[number, node], finds.n_right[number, node] = n_left, here.n - n_left
+        if kind == DENSE:
+            _complete(counts, n_cells, 2 * n_left > here.n, ordered, left)
+        elif has_policy:
+            left[missing] = 2 * n_left > here.n  # with the larger side
+
+
+@inner
+def _count_values(
+    cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
+    start: int,  # IN first cell of the feature
+    lane: int,  # IN that of positions
+    first: int,  # IN values
+    last: int,  # IN
+    counts: NDArray[np.int32],  # OUT (max_line,)
+) -> None:
+    """Write the positions of some values of a dense feature side by side."""
+    flat, width = cells.reshape(-1), np.uint64(cells.shape[1])
+    at = np.uint64(start) * width + np.uint64(lane)
+    for v in range(np.uint64(first), np.uint64(last)):
+        counts[v] = flat[at + v * width]
 
 
 @inner
 def _count(
-    counts: NDArray[np.int32],  # IN (n_cells,)
-    start: int,  # IN first cell of the feature
     n: int,  # IN length of the line
-    line: NDArray[np.int64],  # IN (max_line,)
+    scratch: Scratch,  # IN line and counts
 ) -> int:
     """Count the positions of the values on a line."""
     total = int64(0)
     for r in range(n):
-        total += counts[start + line[r]]
+        total += scratch.counts[scratch.line[r]]
     return total
 
 
 @inner
 def _lay_values(
-    counts: NDArray[np.int32],  # IN (n_cells,)
+    cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
     start: int,  # IN first cell of the feature
     n_values: int,  # IN
-    line: NDArray[np.int64],  # OUT (max_line,)
-) -> int:
-    """Put the values of a numeric feature that the node holds on the line; return their number."""
-    n = np.uint64(0)
-    for v in range(np.uint64(n_values)):
-        line[n] = v
-        n += np.uint64(counts[np.uint64(start) + v] > 0)
-    return int64(n)
+    lane: int,  # IN that of positions
+    by_count: bool,  # IN whether values without positions are left out: then Scratch.counts are known
+    scratch: Scratch,  # OUT line
+) -> tuple[int, int]:
+    """Put the values of a numeric feature on the line; return their number, and the first one if all follow it.
+
+    A value without positions repeats the split before it and does not beat it. The first value has positions: missing
+    values and the boundary alone are no left side.
+    """
+    line, counts = scratch.line, scratch.counts
+    if by_count:
+        n = np.uint64(0)
+        for v in range(np.uint64(n_values)):
+            line[n] = v
+            n += np.uint64(counts[v] > 0)
+        return int64(n), int64(-1)
+    first = int64(0)
+    while first < n_values and cells[start + first, lane] == 0:
+        first += 1
+    return n_values - first, first
 
 
 @inner
@@ -186,15 +216,14 @@ def _lay_slots(
     node: SearchNode,
     least: int,  # IN positions that each side needs
     cells: NDArray[np.int32],  # IN (n_cells, n_lanes)
-    counts: NDArray[np.int32],  # IN (n_cells,)
     span: tuple[int, int, int],  # IN first cell of the feature, its slots, rank of "absent"
-    scratch: Scratch,  # OUT line and sums of absent
+    scratch: Scratch,  # IN counts, OUT line and sums of absent
 ) -> int:
     """Put ordered slots on the line, and "absent" at its rank; return their number, 0 if no split is possible."""
-    line, (start, n_slots, absent_rank) = scratch.line, span
+    line, counts, (start, n_slots, absent_rank) = scratch.line, scratch.counts, span
     n_carried = int64(0)
     for s in range(n_slots):
-        n_carried += counts[start + s]
+        n_carried += counts[s]
     # Found from the counts alone, the usual case: nobody carries the feature, or too few do, or too many.
     if n_carried == 0 or (n_slots == 1 and min(n_carried, node.n - n_carried) < least):
         return int64(0)
@@ -209,7 +238,7 @@ def _lay_slots(
         if s == absent_rank:
             line[n] = ABSENT
             n += 1
-        if s < n_slots and counts[start + s] > 0:
+        if s < n_slots and counts[s] > 0:
             line[n] = s
             n += 1
             for w in range(absent.size):
@@ -239,11 +268,11 @@ def _sum_labels(
     mask: NDArray[np.bool_],  # IN (n_extended,) the node's contexts
     space: Space,
     lag: int,  # IN lag − 1
-    scratch: Scratch,  # OUT lag_sums, lag_counts, lag_contexts
+    scratch: Scratch,  # OUT lag_sums, lag_contexts, counts: contexts of each label
 ) -> None:
     """Sum the node's contexts by their label at a lag."""
-    for v in range(scratch.lag_counts.size):
-        scratch.lag_counts[v] = 0
+    for v in range(scratch.lag_sums.shape[0]):
+        scratch.counts[v] = 0
         for w in range(scratch.lag_sums.shape[1]):
             scratch.lag_sums[v, w] = 0
         for j in range(scratch.lag_contexts.shape[1]):
@@ -253,7 +282,7 @@ def _sum_labels(
             v = space.lag_label[lag, e]
             for w in range(contexts.shape[1]):
                 scratch.lag_sums[v, w] += contexts[e, w]
-            scratch.lag_counts[v] += 1
+            scratch.counts[v] += 1
             scratch.lag_contexts[v, space.type_of[e]] += 1
 
 
@@ -297,28 +326,29 @@ def _write_categories(
 @inner
 def _write_below(
     cut: int,  # IN place on the line of the last value on the low side
-    line: NDArray[np.int64],  # IN (max_line,)
+    first: int,  # IN as in ``Line``
     n_values: int,  # IN
     absent_rank: int,  # IN
+    line: NDArray[np.int64],  # IN (max_line,)
     left: NDArray[np.bool_],  # OUT (max_values,)
 ) -> None:
     """Write the values up to the cut, whether the node holds them or not.
 
     If "absent", which always goes right, is among them, those above the cut are written.
     """
-    low_has_absent = False
-    for r in range(cut + 1):
-        low_has_absent = low_has_absent or line[r] == ABSENT
-    last = absent_rank - 1 if line[cut] == ABSENT else line[cut]
+    low_has_absent, last = False, first + cut
+    if first < 0:
+        for r in range(cut + 1):
+            low_has_absent = low_has_absent or line[r] == ABSENT
+        last = absent_rank - 1 if line[cut] == ABSENT else line[cut]
     for v in range(n_values):
         left[v] = (v <= last) != low_has_absent
 
 
 @inner
 def _complete(
-    counts: NDArray[np.int32],  # IN (n_cells,)
-    start: int,  # IN first cell of the feature
-    n_cells: int,  # IN its number of cells
+    counts: NDArray[np.int32],  # IN (max_line,)
+    n_cells: int,  # IN cells of the feature
     larger_left: bool,  # IN
     categorical: bool,  # IN
     left: NDArray[np.bool_],  # IN/OUT (max_values,)
@@ -327,4 +357,4 @@ def _complete(
     if larger_left:
         left[n_cells] = left[n_cells] or categorical
         for v in range(0 if categorical else n_cells - 2, n_cells):
-            left[v] = left[v] or counts[start + v] == 0
+            left[v] = left[v] or counts[v] == 0
