@@ -31,7 +31,7 @@ def cold(monkeypatch):
         started.append(process(SLEEP))
         return started[-1]
 
-    monkeypatch.setattr(warmup, "advance", SimpleNamespace(signatures=[]))
+    monkeypatch.setattr(warmup, "search", SimpleNamespace(signatures=[]))
     monkeypatch.setattr(compiler, "is_cached", lambda kernel: False)
     monkeypatch.setattr(compiler, "thread_count", lambda n_jobs: 2)
     monkeypatch.setattr(compiler, "_start", start)
@@ -66,7 +66,7 @@ def test_a_helper_does_not_outlive_its_process(tmp_path):
     while _lives(pid):
         assert time.monotonic() < deadline, "the helper still runs"
         time.sleep(0.1)
-    assert not list(tmp_path.rglob("*advance*.nbc"))
+    assert not list(tmp_path.rglob("*search*.nbc"))
 
 
 def _lives(pid):
@@ -112,11 +112,12 @@ from seqboost import TreeCRF
 from seqboost.trees import warmup
 
 warmup.compile_growth()
-warmup.compile_around()
+warmup.compile_search()
 modules = [module for name, module in sys.modules.items() if name.startswith("seqboost.trees")]
 kernels = {{kernel for module in modules for kernel in vars(module).values() if hasattr(kernel, "signatures")}}
 before = {{kernel: len(kernel.signatures) for kernel in kernels}}
-assert before[warmup.advance] == 1
+assert before[warmup.search] == 1
+assert before[sys.modules["seqboost.trees.grow"].advance] == 1
 rng = np.random.default_rng(0)
 y = [[0, 1, 2, 0, 1], [1, 0, 1], [0, 2]] * 9
 numeric = [rng.normal(size=(len(labels), 2)) for labels in y]

@@ -28,7 +28,8 @@ its weight and rounded in each node anew, so that *parent − child = sibling* h
 is left in are recognised by their counts, which are exact.
 
 A histogram takes much memory with many bins and outputs, so not every leaf can keep its own. When no slot is free, the
-leaf with the smallest gain gives up its histogram and, should it be split after all, has it made anew.
+leaf with the smallest gain gives up its histogram. Should it be split after all, both children are summed from their
+rows.
 """
 
 from __future__ import annotations
@@ -40,21 +41,11 @@ from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
 from seqboost.core.jit import inner, int64, jit, uint64
+from seqboost.core.linking import call
 from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 from seqboost.core.random import mix, random_below
-from seqboost.trees.columns import Columns, Problem
-from seqboost.trees.histogram import (
-    FIRST,
-    FIRST_CELL,
-    LAST,
-    LAST_CELL,
-    SORT,
-    Part,
-    add_part,
-    clear_block,
-    subtract_block,
-    take_part,
-)
+from seqboost.trees.columns import Problem
+from seqboost.trees.histogram import SORT
 from seqboost.trees.intrinsics import add_lanes, add_rows_of_lanes
 from seqboost.trees.nodes import (
     DEPTH,
@@ -65,7 +56,6 @@ from seqboost.trees.nodes import (
     N_LEAVES,
     N_NODES,
     N_PENDING,
-    N_REDUCED,
     PARENT,
     PHASE,
     RIGHT_CHILD,
@@ -75,11 +65,13 @@ from seqboost.trees.nodes import (
     SMALL,
     START,
     USED,
+    WAITING,
     WANTED,
     WHOLE,
     Nodes,
     Weighted,
     Workspace,
+    node_part,
 )
 from seqboost.trees.partition import (
     LEFT,
@@ -92,7 +84,7 @@ from seqboost.trees.partition import (
     send_by_surrogates,
 )
 from seqboost.trees.scan import Scratch
-from seqboost.trees.split import policy_of, search_block
+from seqboost.trees.split import fill_block, policy_of
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
 __all__ = ["DONE", "MORE_ROOM", "REDUCE", "SEARCH", "SHARES", "Turn", "advance"]
@@ -114,12 +106,7 @@ class Turn(NamedTuple):
     n_rows: int  # all positions
     seed: np.uint64
     n_threaded: int  # rows of new nodes from which blocks are searched on threads
-    task: int = -1  # its number; −1: grow
-    first_block: int = 0
-    last_block: int = 0
-
-
-ENTRIES_PER_CELL = 2  # a few rows are taken out of a parent's histogram one by one, many by a subtraction of all cells
+    search: int  # address of seqboost.trees.split.search
 
 
 # --- random features -------------------------------------------------------------------------------------------------
@@ -162,16 +149,6 @@ def _draw_features(
 
 
 # --- sums of a node --------------------------------------------------------------------------------------------------
-
-
-@inner
-def _part(work: Workspace, node: int) -> Part:
-    """Return the fitted rows of a node, and where their vectors stand."""
-    state, rounded = work.nodes.state, work.rounded
-    first = state[node, START]
-    by_row = state[node, WHOLE] != 0
-    vectors = rounded.vectors if by_row else rounded.node_vectors
-    return Part(work.nodes.rows, first, first + state[node, FITTED], vectors, by_row)
 
 
 @inner
@@ -302,7 +279,7 @@ def _sum_rows(
     node: int,  # IN
 ) -> None:
     """Sum the vectors of a node's rows."""
-    total, part = work.nodes.total[node], _part(work, node)
+    total, part = work.nodes.total[node], node_part(work, node)
     vectors, lanes, first = part.vectors.reshape(-1), uint64(total.size), uint64(part.first)
     for w in range(total.size):
         total[w] = 0
@@ -391,79 +368,7 @@ def _finish(
                 contexts[there, e, w] -= contexts[here, e, w]
 
 
-# --- histograms and search -------------------------------------------------------------------------------------------
-
-
-@inner
-def _fill_block(
-    columns: Columns,
-    work: Workspace,
-    block: NDArray[np.int64],  # IN (N_BLOCK,)
-    node: int,  # IN
-    all_lanes: bool | np.bool_,  # IN
-) -> None:
-    """Make the histogram of a node from its rows, for a block of features."""
-    slot, n_lane = work.nodes.state[node, SLOT], int64(2 * work.units.weight.size)
-    cells, counts = work.sums.cells[slot], work.sums.counts[slot]
-    clear_block(block, all_lanes, cells, counts)
-    add_part(columns, block, _part(work, node), n_lane, cells, counts)
-
-
-@inner
-def _divide_block(
-    problem: Problem,
-    work: Workspace,
-    block: NDArray[np.int64],  # IN (N_BLOCK,)
-    pair: NDArray[np.int64],  # IN (N_PAIR,)
-    is_measured: bool,  # IN whether the small node has its histogram already
-) -> None:
-    """Make the histograms of a pair of nodes, as far as a split of rows may be found in them."""
-    columns, state, total, sums = problem.columns, work.nodes.state, work.nodes.total, work.sums
-    small, large, n_lane = pair[SMALL], pair[LARGE], 2 * work.units.weight.size
-    lanes = (int64(n_lane), int64(n_lane + 1))
-    least = 2 * problem.limits.min_samples_leaf
-    wants_small = total[small, n_lane] >= least
-    wants_large = large >= 0 and total[max(large, 0), n_lane] >= least
-    here, there = state[small, SLOT], state[max(large, 0), SLOT]
-    if wants_small and not is_measured:
-        _fill_block(columns, work, block, small, np.bool_(False))
-    if wants_large:
-        n_entries = state[small, FITTED] * (block[LAST] - block[FIRST] if block[SORT] == DENSE else 1)
-        is_few = ENTRIES_PER_CELL * n_entries < block[LAST_CELL] - block[FIRST_CELL]
-        if is_measured or (wants_small and not is_few):
-            subtract_block(
-                block, sums.cells[here], sums.counts[here], lanes, pair[SAME_ROWS] != 0, sums.cells[there],
-                sums.counts[there],
-            )  # fmt: skip
-        else:
-            take_part(columns, block, _part(work, small), lanes, sums.cells[there], sums.counts[there])
-
-
-@inner
-def _search_blocks(
-    problem: Problem,
-    weighted: Weighted | None,
-    work: Workspace,
-    task: tuple[int, int, int],  # IN its number, first and last block
-    is_measured: bool,  # IN whether small nodes have their histograms already
-    scratch: Scratch,
-) -> None:
-    """Make the histograms of pending nodes and find their best splits, for the features of some blocks."""
-    nodes, (number, first, last) = work.nodes, task
-    for q in range(nodes.progress[N_PENDING]):
-        pair = nodes.pending[q]
-        for node in (pair[SMALL], pair[LARGE]):
-            if node >= 0:
-                work.finds.gain[number, node] = -1.0
-        if not pair[WANTED]:
-            continue
-        for b in range(first, last):
-            block = work.blocks[b]
-            if block[SORT] != LAG:
-                _divide_block(problem, work, block, pair, is_measured)
-            for node in (pair[SMALL], pair[LARGE]):
-                if node >= 0:
-                    search_block(problem, weighted, work, block, node, number, scratch)
+# --- what the search found --------------------------------------------------------------------------------------------
 
 
 @inner
@@ -632,16 +537,6 @@ def _expand(
     state, progress, task = nodes.state, nodes.progress, nodes.task[node]
     is_lag = work.finds.kind[task, node] == LAG
     wanted = wanted and state[node, DEPTH] + 1 < limits.max_depth
-    anew = wanted and state[node, SLOT] < 0  # it gave its histogram up
-    if anew:
-        _take_slot(nodes, node, int64(-1))
-        if state[node, WHOLE] == 0:
-            _sum_vectors(problem.space, weighted, work, node, int64(-1))
-        if work.sums.contexts.shape[1] > 0:
-            _sum_contexts(problem.space, weighted, work, node, nodes.type_rows[progress[N_NODES]])
-        for b in range(work.blocks.shape[0]):
-            if work.blocks[b, SORT] != LAG:
-                _fill_block(problem.columns, work, work.blocks[b], node, ahead is not None)
     left, right = progress[N_NODES], progress[N_NODES] + 1
     progress[N_NODES] += 2
     state[node, LEFT_CHILD], state[node, RIGHT_CHILD] = left, right
@@ -663,18 +558,37 @@ def _expand(
         _divide_rows(problem, weighted, work, node)
         left_is_small = work.finds.n_left[task, node] <= work.finds.n_right[task, node]
     small, large = (left, right) if left_is_small else (right, left)
+    if wanted and state[node, SLOT] < 0:  # it gave its histogram up: both are summed from their rows
+        _take_slot(nodes, small, int64(-1))
+        _take_slot(nodes, large, small)
+        _add_pending(nodes, small, int64(-1), node, False, wanted)
+        if ahead is None:
+            progress[WAITING] = large  # there is room for the vectors of one node's rows
+        else:
+            _add_pending(nodes, large, int64(-1), node, False, wanted)
+        return
     if wanted:
         state[large, SLOT] = state[node, SLOT]
         state[node, SLOT] = -1
         _take_slot(nodes, small, large)
-        if ahead is not None:
-            nodes.reduced[progress[N_REDUCED]] = -1 - large  # whose histogram is still that of the node
-            progress[N_REDUCED] += int64(anew)
     else:
         _free_slot(nodes, node)
-    pair = nodes.pending[progress[N_PENDING]]
-    pair[SMALL], pair[LARGE], pair[PARENT], pair[SAME_ROWS], pair[WANTED] = small, large, node, is_lag, wanted
-    progress[N_PENDING] += 1
+    _add_pending(nodes, small, large, node, is_lag, wanted)
+
+
+@inner
+def _add_pending(
+    nodes: Nodes,
+    small: int,  # IN
+    large: int,  # IN
+    parent: int,  # IN
+    same_rows: bool,  # IN
+    wanted: bool,  # IN
+) -> None:
+    """Have nodes measured."""
+    pair = nodes.pending[nodes.progress[N_PENDING]]
+    pair[SMALL], pair[LARGE], pair[PARENT], pair[SAME_ROWS], pair[WANTED] = small, large, parent, same_rows, wanted
+    nodes.progress[N_PENDING] += 1
 
 
 @inner
@@ -736,7 +650,7 @@ def _plant(
         nodes.free[q] = nodes.free.size - 1 - q
     progress[N_FREE] = nodes.free.size
     progress[N_NODES], progress[N_LEAVES], progress[USED] = 1, 1, n_rows
-    progress[N_PENDING], progress[N_REDUCED] = 1, 0
+    progress[N_PENDING], progress[WAITING] = 0, 0
     state[0, START], state[0, SIZE], state[0, FITTED], state[0, DEPTH] = 0, n_rows, n_fitted, 0
     state[0, SLOT], state[0, LEFT_CHILD], state[0, WHOLE] = -1, 0, 1
     nodes.gain[0], nodes.leaf_node[0], nodes.key[0] = -1.0, 0, mix(seed)
@@ -749,8 +663,7 @@ def _plant(
         _draw_features(nodes, int64(0), limits.n_drawn_features, limits.n_tree_features)
     if wanted:
         _take_slot(nodes, int64(0), int64(-1))
-    pair = nodes.pending[0]
-    pair[SMALL], pair[LARGE], pair[PARENT], pair[SAME_ROWS], pair[WANTED] = 0, -1, -1, 0, wanted
+    _add_pending(nodes, int64(0), int64(-1), int64(-1), False, wanted)
 
 
 @inner
@@ -860,22 +773,19 @@ def advance(
     ahead: bool | None,  # IN whether sums are reduced; None: they are not, and no code for it is compiled
     scratch: Scratch,
 ) -> int:
-    """Grow a tree, or go on growing it; return `DONE`, `MORE_ROOM`, `REDUCE` or `SEARCH`.
-
-    If the turn is a task, search its blocks, for a growth that waits for it.
-    """
-    if turn.task >= 0:
-        blocks = turn.task, turn.first_block, turn.last_block
-        _search_blocks(problem, weighted, work, blocks, ahead is not None, scratch)
-        return SEARCH
+    """Grow a tree, or go on growing it; return `DONE`, `MORE_ROOM`, `REDUCE` or `SEARCH`."""
     nodes = work.nodes
     progress, pending = nodes.progress, nodes.pending
     while True:
         if progress[PHASE] == PLANT:
             _plant(problem, work, turn)
             progress[PHASE] = MEASURE
+        if progress[PHASE] == CHOOSE and progress[WAITING] > 0:
+            progress[N_PENDING], progress[PHASE] = 0, MEASURE
+            _add_pending(nodes, progress[WAITING], int64(-1), int64(-1), False, True)
+            progress[WAITING] = 0
         if progress[PHASE] == CHOOSE:
-            progress[N_PENDING], progress[N_REDUCED] = 0, 0
+            progress[N_PENDING] = 0
             next_phase, n_chosen = _choose(problem, weighted, work, ahead)
             if next_phase != MEASURE:
                 return next_phase
@@ -890,9 +800,7 @@ def advance(
                 if ahead is not None:
                     for b in range(work.blocks.shape[0] if pending[q, WANTED] else 0):
                         if work.blocks[b, SORT] != LAG:
-                            _fill_block(problem.columns, work, work.blocks[b], pending[q, SMALL], np.bool_(True))
-                    nodes.reduced[progress[N_REDUCED]] = pending[q, SMALL]
-                    progress[N_REDUCED] += 1
+                            fill_block(problem.columns, work, work.blocks[b], pending[q, SMALL], np.bool_(True))
             if ahead is not None:
                 return REDUCE
         if progress[PHASE] == FINISH:
@@ -903,14 +811,13 @@ def advance(
                 n_rows += nodes.state[pending[q, SMALL], FITTED] if pending[q, WANTED] else 0
             if n_rows >= turn.n_threaded:
                 return SEARCH
-            _search_blocks(
-                problem, weighted, work, (int64(0), int64(0), work.blocks.shape[0]), ahead is not None, scratch
-            )
-            for task in range(1, work.finds.gain.shape[0]):
+            task = int64(0), int64(0), int64(work.blocks.shape[0])
+            call(turn.search, (problem, weighted, work, task, ahead is not None, scratch))
+            for task_ in range(1, work.finds.gain.shape[0]):
                 for q in range(progress[N_PENDING]):
                     for node in (pending[q, SMALL], pending[q, LARGE]):
                         if node >= 0:
-                            work.finds.gain[task, node] = -1.0
+                            work.finds.gain[task_, node] = -1.0
         if progress[PHASE] == KEEP:
             for q in range(progress[N_PENDING]):
                 for node in (pending[q, SMALL], pending[q, LARGE]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.linking import address_of
 from seqboost.core.missing import INSTANCE_WEIGHTING
 from seqboost.core.packed import Packer, packed
 from seqboost.core.threads import run_tasks
@@ -22,11 +24,12 @@ from seqboost.trees.nodes import (
     FITTED,
     LEFT_CHILD,
     N_LEAVES,
-    N_REDUCED,
+    N_PENDING,
     PHASE,
     RIGHT_CHILD,
     SIZE,
     SLOT,
+    SMALL,
     START,
     Workspace,
     aligned,
@@ -40,6 +43,7 @@ from seqboost.trees.nodes import (
 )
 from seqboost.trees.quantise import MAX_DECIDING, Rounded, Units, choose_units, n_lanes, round_derivatives
 from seqboost.trees.scan import Scratch
+from seqboost.trees.split import search
 from seqboost.trees.tree import DENSE, LAG, Routes, Tree
 
 __all__ = ["Grower", "LeafValue", "Reducer", "grow_together"]
@@ -133,7 +137,9 @@ class Grower:
         self.scratch: SimpleQueue[Scratch] = SimpleQueue()
         for _ in range(n_threads):
             self.scratch.put(packed(new_scratch(problem, self.n_deciding)))
-        self._pack = Packer()
+        self._pack, self._problem = Packer(), problem
+        self._address: Any = None  # of the compiled search
+        self._turn = Turn(0, 0, np.uint64(0), 0, 0)
 
     @property
     def one_way(self) -> bool:
@@ -214,7 +220,7 @@ class Grower:
             count=count, n_threads=self.n_threads,
         )  # fmt: skip
         self._derivatives, self._labels, self._positions = (gradient, hessian), labels, rows
-        self._turn = Turn(n_fitted, rows.size, np.uint64(seed), self._n_threaded())
+        self._turn = Turn(n_fitted, rows.size, np.uint64(seed), self._n_threaded(), 0)
         self.work.nodes.rows[: rows.size] = rows
         self.work.nodes.progress[PHASE] = 0
         for kept, unit in zip(self.work.units, units, strict=True):
@@ -233,12 +239,38 @@ class Grower:
         """Go on growing until sums must be reduced, or the tree is grown; return whether it is not."""
         status = SEARCH
         while status in (SEARCH, MORE_ROOM):
-            status = self._run(self._turn)
+            self._turn = self._turn._replace(search=self.link())
+            status = self._run(advance, self._turn, None if self.reducer is None else True)
             if status == MORE_ROOM:
                 self._make_room()
             elif status == SEARCH:
                 run_tasks(self._search, self.tasks, self.n_threads)
         return bool(status == REDUCE)
+
+    def _search(self, *task: int) -> None:
+        """Search some blocks of features: number, first and last of them."""
+        self._run(search, task, self.reducer is not None)
+
+    def _run(self, kernel: Callable[..., Any], *rest: Any) -> Any:
+        """Call a kernel."""
+        problem, weighted, work = self._pack(self._problem, self.weighted, self.work)
+        scratch = self.scratch.get()
+        try:
+            return kernel(problem, weighted, work, *rest, scratch)
+        finally:
+            self.scratch.put(scratch)
+
+    def link(self) -> Any:
+        """Compile the search of splits, if need be, and return its address."""
+        if self._address is None:
+            self._address = self._run(partial(address_of, search), (0, 0, 0), self.reducer is not None)
+        return self._address
+
+    def compile(self) -> None:
+        """Compile the growth of trees, but for the search of splits."""
+        if not numba.config.DISABLE_JIT:
+            compiled: Any = advance
+            self._run(lambda *values: compiled.compile(tuple(map(numba.typeof, values))), self._turn, None)
 
     def _n_threaded(self) -> int:
         """Return from how many rows of new nodes on it is worth while to search features on threads."""
@@ -246,25 +278,6 @@ class Grower:
             return NEVER
         per_row = self.work.sums.cells.shape[2] * max(1, self.problem.columns.dense.displacement.size)
         return max(0, WORTH_A_THREAD - 8 * self.work.sums.cells[0].size) // per_row
-
-    def _search(self, number: int, first: int, last: int) -> None:
-        """Search some blocks of features."""
-        self._run(self._turn._replace(task=number, first_block=first, last_block=last))
-
-    def _run(self, turn: Turn, call: Callable[..., Any] | None = None) -> Any:
-        """Call the kernel."""
-        problem, weighted, work = self._pack(self._problem, self.weighted, self.work)
-        scratch = self.scratch.get()
-        try:
-            return (call or advance)(problem, weighted, work, turn, None if self.reducer is None else True, scratch)
-        finally:
-            self.scratch.put(scratch)
-
-    def compile(self) -> None:
-        """Compile the kernel, without growing a tree."""
-        compiled: Any = advance
-        self._problem = self.problem
-        self._run(Turn(0, 0, np.uint64(0), 0), lambda *values: compiled.compile(tuple(map(numba.typeof, values))))
 
     def _make_room(self) -> None:
         """Make the segments longer."""
@@ -281,10 +294,9 @@ class Grower:
     def reducible(self) -> list[NDArray[Any]]:
         """Return the arrays that are to be replaced by their sums over all machines."""
         nodes, sums, arrays = self.work.nodes, self.work.sums, []
-        for node in nodes.reduced[: nodes.progress[N_REDUCED]].tolist():
-            if node >= 0:
-                arrays += [nodes.total[node], nodes.type_rows[node]]
-            slot = int(nodes.state[node if node >= 0 else -1 - node, SLOT])
+        for node in nodes.pending[: nodes.progress[N_PENDING], SMALL].tolist():
+            arrays += [nodes.total[node], nodes.type_rows[node]]
+            slot = int(nodes.state[node, SLOT])
             if slot >= 0:
                 arrays += [sums.cells[slot], sums.counts[slot], sums.contexts[slot]]
         return arrays

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.jit import inner
 from seqboost.trees.columns import Policies, Problem
-from seqboost.trees.histogram import Sums
+from seqboost.trees.histogram import Part, Sums
 from seqboost.trees.quantise import Rounded, Units, n_lanes
 from seqboost.trees.scan import STRIDE, Scratch
 
@@ -31,12 +32,12 @@ MIN_SLOTS = 2  # the two nodes of a split
 # whether the node holds all contexts of its rows, with full weight.
 START, SIZE, FITTED, DEPTH, SLOT, LEFT_CHILD, RIGHT_CHILD, WHOLE, N_STATE = range(9)
 
-# Places in Nodes.progress: what comes next, nodes, leaves, used part of the segments, pairs to be measured, nodes whose
-# sums are to be reduced, free slots.
-PHASE, N_NODES, N_LEAVES, USED, N_PENDING, N_REDUCED, N_FREE, N_PROGRESS = range(8)
+# Places in Nodes.progress: what comes next, nodes, leaves, used part of the segments, pairs to be measured, a node that
+# is measured after them (0: none), free slots.
+PHASE, N_NODES, N_LEAVES, USED, N_PENDING, WAITING, N_FREE, N_PROGRESS = range(8)
 
-# Columns of Nodes.pending: the node that is summed from its rows, its sibling and their parent (−1: none), whether
-# contexts were divided, whether splits of the two are looked for.
+# Columns of Nodes.pending: a node that is summed from its rows, the sibling that gets what remains of their parent (−1:
+# none), the parent, whether contexts were divided, whether splits of the two are looked for.
 SMALL, LARGE, PARENT, SAME_ROWS, WANTED, N_PAIR = range(6)
 
 
@@ -57,7 +58,6 @@ class Nodes(NamedTuple):
     spare: NDArray[np.int32]  # (n_rows,)
     mark: NDArray[np.uint8]  # (n_rows,) where the positions of a node go
     pending: NDArray[np.int64]  # (max_pairs, N_PAIR)
-    reduced: NDArray[np.int64]  # (max_nodes,) nodes whose sums are of these rows alone
     free: NDArray[np.int64]  # (n_slots,) free slots
     pool: NDArray[np.int64]  # (n_window_features,) those of the tree come first
     shuffled: NDArray[np.int64]  # (n_window_features,)
@@ -137,6 +137,16 @@ class Workspace(NamedTuple):
     blocks: NDArray[np.int64]  # (n_blocks, N_BLOCK) features
 
 
+@inner
+def node_part(work: Workspace, node: int) -> Part:
+    """Return the fitted rows of a node, and where their vectors stand."""
+    state, rounded = work.nodes.state, work.rounded
+    first = state[node, START]
+    by_row = state[node, WHOLE] != 0
+    vectors = rounded.vectors if by_row else rounded.node_vectors
+    return Part(work.nodes.rows, first, first + state[node, FITTED], vectors, by_row)
+
+
 def histogram_slots(n_cells: int, bytes_per_cell: int, n_nodes: int) -> int:
     """Return how many histograms are kept at a time: one for each node, or as many as ``HISTOGRAM_BYTES`` allow."""
     affordable = HISTOGRAM_BYTES // max(1, n_cells * bytes_per_cell)
@@ -168,8 +178,7 @@ def new_nodes(problem: Problem, n_nodes: int, n_slots: int, n_outputs: int) -> N
         rows=np.empty(n_rows, dtype=np.int32),
         spare=np.empty(n_rows, dtype=np.int32),
         mark=np.empty(n_rows, dtype=np.uint8),
-        pending=np.zeros((limits.max_leaf_nodes + 1, N_PAIR), dtype=np.int64),
-        reduced=np.zeros(n_nodes, dtype=np.int64),
+        pending=np.zeros((2 * limits.max_leaf_nodes + 1, N_PAIR), dtype=np.int64),
         free=np.zeros(n_slots, dtype=np.int64),
         pool=np.arange(n_features),
         shuffled=np.arange(n_features),

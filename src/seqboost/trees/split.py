@@ -19,21 +19,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import Space
-from seqboost.core.jit import inner, int64
+from seqboost.core.jit import inner, int64, jit
 from seqboost.core.missing import DIRECTION
-from seqboost.trees.columns import Problem, SparseColumns
-from seqboost.trees.histogram import FIRST, FIRST_CELL, FIRST_COUNT, LAST, OFFSET, SORT
-from seqboost.trees.nodes import FITTED, SLOT, Weighted, Workspace
+from seqboost.trees.columns import Columns, Problem, SparseColumns
+from seqboost.trees.histogram import (
+    FIRST,
+    FIRST_CELL,
+    FIRST_COUNT,
+    LAST,
+    LAST_CELL,
+    OFFSET,
+    SORT,
+    add_part,
+    clear_block,
+    subtract_block,
+    take_part,
+)
+from seqboost.trees.nodes import (
+    FITTED,
+    LARGE,
+    N_PENDING,
+    SAME_ROWS,
+    SLOT,
+    SMALL,
+    WANTED,
+    Weighted,
+    Workspace,
+    node_part,
+)
 from seqboost.trees.order import MIN_ROWS_OF_WIDE_CATEGORY, order_categories
 from seqboost.trees.scan import ABSENT, Line, Scratch, SearchNode, best_prefix, gain_to_beat, node_gain
 from seqboost.trees.tree import DENSE, LAG, SPARSE
 
-__all__ = ["policy_of", "search_block"]
+__all__ = ["fill_block", "policy_of", "search"]
 
 # Which sides of a line are tried, beside the line itself: specials of a numeric feature on the left side; or the line
 # from its end.
 MISSING_LEFT, BOUNDARY_LEFT, FROM_TOP = 1, 2, 4
 
+ENTRIES_PER_CELL = 2  # a few rows are taken out of a parent's histogram one by one, many by a subtraction of all cells
 LANES_PER_ROW = 8  # with fewer rows than 1 for each 8 lanes of the line, it pays to leave out values that no row has
 
 
@@ -48,8 +72,80 @@ def policy_of(sparse: SparseColumns, weighted: Weighted, kind: int, feature: int
     return int64(weighted.policies.sparse[s]) if sparse.missing[s] >= 0 else int64(DIRECTION)
 
 
+@jit
+def search(
+    problem: Problem,
+    weighted: Weighted | None,
+    work: Workspace,
+    task: tuple[int, int, int],  # IN its number, first and last block
+    is_measured: bool,  # IN whether small nodes have their histograms already
+    scratch: Scratch,
+) -> None:
+    """Make the histograms of pending nodes and find their best splits, for the features of some blocks."""
+    nodes, (number, first, last) = work.nodes, task
+    for q in range(nodes.progress[N_PENDING]):
+        pair = nodes.pending[q]
+        for node in (pair[SMALL], pair[LARGE]):
+            if node >= 0:
+                work.finds.gain[number, node] = -1.0
+        if not pair[WANTED]:
+            continue
+        for b in range(first, last):
+            block = work.blocks[b]
+            if block[SORT] != LAG:
+                _divide_block(problem, work, block, pair, is_measured)
+            for node in (pair[SMALL], pair[LARGE]):
+                if node >= 0:
+                    _search_block(problem, weighted, work, block, node, number, scratch)
+
+
 @inner
-def search_block(
+def fill_block(
+    columns: Columns,
+    work: Workspace,
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    node: int,  # IN
+    all_lanes: bool | np.bool_,  # IN
+) -> None:
+    """Make the histogram of a node from its rows, for a block of features."""
+    slot, n_lane = work.nodes.state[node, SLOT], int64(2 * work.units.weight.size)
+    cells, counts = work.sums.cells[slot], work.sums.counts[slot]
+    clear_block(block, all_lanes, cells, counts)
+    add_part(columns, block, node_part(work, node), n_lane, cells, counts)
+
+
+@inner
+def _divide_block(
+    problem: Problem,
+    work: Workspace,
+    block: NDArray[np.int64],  # IN (N_BLOCK,)
+    pair: NDArray[np.int64],  # IN (N_PAIR,)
+    is_measured: bool,  # IN whether the small node has its histogram already
+) -> None:
+    """Make the histograms of a pair of nodes, as far as a split of rows may be found in them."""
+    columns, state, total, sums = problem.columns, work.nodes.state, work.nodes.total, work.sums
+    small, large, n_lane = pair[SMALL], pair[LARGE], 2 * work.units.weight.size
+    lanes = (int64(n_lane), int64(n_lane + 1))
+    least = 2 * problem.limits.min_samples_leaf
+    wants_small = total[small, n_lane] >= least
+    wants_large = large >= 0 and total[max(large, 0), n_lane] >= least
+    here, there = state[small, SLOT], state[max(large, 0), SLOT]
+    if wants_small and not is_measured:
+        fill_block(columns, work, block, small, np.bool_(False))
+    if wants_large:
+        n_entries = state[small, FITTED] * (block[LAST] - block[FIRST] if block[SORT] == DENSE else 1)
+        is_few = ENTRIES_PER_CELL * n_entries < block[LAST_CELL] - block[FIRST_CELL]
+        if is_measured or (wants_small and not is_few):
+            subtract_block(
+                block, sums.cells[here], sums.counts[here], lanes, pair[SAME_ROWS] != 0, sums.cells[there],
+                sums.counts[there],
+            )  # fmt: skip
+        else:
+            take_part(columns, block, node_part(work, small), lanes, sums.cells[there], sums.counts[there])
+
+
+@inner
+def _search_block(
     problem: Problem,
     weighted: Weighted | None,
     work: Workspace,
