@@ -36,6 +36,7 @@ from sklearn.model_selection import GroupShuffleSplit
 import report
 from accuracy import similar
 from data import Split, load, synthetic_folder
+from measure import use_one_thread
 from peers import lightgbm_windows
 from seqboost import TreeCRF
 from seqboost.datasets import remove_values
@@ -376,6 +377,7 @@ def main() -> None:
     names = arguments.only.split(",") if arguments.only else list(TIMED if arguments.time else RATES)
     policies = arguments.policies.split(",")
     if arguments.time:
+        use_one_thread()
         return time_rounds(names, [p for p in policies if p != PEER], quick=arguments.quick)
     results = "missing" if arguments.trees == "per_label" else f"missing_{arguments.trees}"
     cache = Cache(arguments.cache, arguments.trees, quick=arguments.quick)

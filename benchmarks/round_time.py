@@ -22,7 +22,7 @@ from numba import njit
 
 import report
 from data import load
-from measure import round_clock
+from measure import round_clock, use_one_thread
 from peers import window_rows
 
 SETS, WINDOW, N_LEAVES = ("protein", "stress"), 6, 31
@@ -154,6 +154,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="few rounds, to see that it runs; writes no report")
     arguments = parser.parse_args()
+    use_one_thread()
     size = (24, 1) if arguments.quick else (arguments.rounds, arguments.repeats)
     names = (arguments.only,) if arguments.only else SETS
     rows = [row for name in names for row in measured(name, *size)]

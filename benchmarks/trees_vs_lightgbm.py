@@ -26,7 +26,7 @@ import numpy as np
 
 import report
 from data import load
-from measure import in_subprocess, peak_bytes, round_clock
+from measure import in_subprocess, peak_bytes, round_clock, use_one_thread
 from peers import window_rows
 
 N_LEAVES, MIN_LEAF, L2 = 31, 20, 1.0
@@ -269,6 +269,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rounds, to see that it runs; writes no reports")
     parser.add_argument("--measure", nargs=2, metavar=("SIDE", "SHAPE"), help="measure one side and print JSON")
     arguments = parser.parse_args()
+    use_one_thread()
     if arguments.measure:
         side, shape = arguments.measure
         print(json.dumps(measure(side, shape, arguments.trees)))

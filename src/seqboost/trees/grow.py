@@ -200,29 +200,29 @@ def _sum_vectors(
     for p in range(first, last):
         i = uint64(rows[p])
         j, place, at = row_type[i], uint64((p - first) * lanes), i * uint64(n_contexts * n_sums)
-        if is_full:
-            for w in range(uint64(n_sums)):
-                own[place + w] = rounded.vectors[i, w]
-        elif j == order and n_sums == 2:  # one output
+        n, weight = np.int32(1), np.float32(1.0)
+        if weighted is not None:
+            n, weight = weighted.units[p], weighted.weight[p]
+        if n_sums == 2 and (is_full or j == order):  # one output
             g, h = np.int32(0), np.int32(0)
+            if is_full:
+                g, h = rounded.vectors[i, 0], rounded.vectors[i, 1]
             for q in range(n_listed):
                 g += cells[at + uint64(listed[q])]
                 h += cells[at + uint64(listed[q] + 1)]
+            if weighted is not None:  # the weight 1 changes nothing
+                g, h = _weigh(g, np.float64(weight)), _weigh(h, np.float64(weight))
             own[place], own[place + uint64(1)] = g, h
         else:
             for w in range(uint64(n_sums)):
-                own[place + w] = 0
+                own[place + w] = rounded.vectors[i, w] if is_full else 0
             for q in range(n_listed if j == order else 0):
                 add_lanes(own, cells, place, at + uint64(listed[q]), uint64(n_sums))
-            for c in range(0 if j == order else space.n_contexts_of[j]):
+            for c in range(0 if j == order or is_full else space.n_contexts_of[j]):
                 if mask[space.base[j] + c]:
                     add_lanes(own, cells, place, at + uint64(c * n_sums), uint64(n_sums))
-        n = np.int32(1)
-        if weighted is not None:
-            n = weighted.units[p]
-            if weighted.weight[p] != np.float32(1.0):
-                for w in range(uint64(n_sums)):
-                    own[place + w] = _weigh(own[place + w], np.float64(weighted.weight[p]))
+            for w in range(uint64(n_sums) if weight != np.float32(1.0) else uint64(0)):
+                own[place + w] = _weigh(own[place + w], np.float64(weight))
         own[place + uint64(n_sums)] = n
         own[place + uint64(n_sums + 1)] = 0 if has[j] else n
 

@@ -139,6 +139,7 @@ class Grower:
             self.scratch.put(packed(new_scratch(problem, self.n_deciding)))
         self._pack, self._problem = Packer(), problem
         self._address: Any = None  # of the compiled search
+        self._last_in_units: tuple[int, int, Problem, Problem] | None = None
         self._turn = Turn(0, 0, np.uint64(0), 0, 0)
 
     @property
@@ -231,9 +232,14 @@ class Grower:
             self.weighted.units[: rows.size] = count
             if self.weighted.unit != count:
                 self.weighted = self.weighted._replace(unit=count)
-            limits = self._problem.limits
-            limits = limits._replace(min_samples_leaf=limits.min_samples_leaf * count)
-            self._problem = self._problem._replace(limits=limits)
+            self._problem = self._in_units(self._problem, count)
+
+    def _in_units(self, problem: Problem, unit: int) -> Problem:
+        """Return a problem whose leaves hold rows in units of weight; the same object if asked for again."""
+        if self._last_in_units is None or self._last_in_units[:2] != (id(problem), unit):
+            limits = problem.limits._replace(min_samples_leaf=problem.limits.min_samples_leaf * unit)
+            self._last_in_units = id(problem), unit, problem, problem._replace(limits=limits)
+        return self._last_in_units[3]
 
     def advance(self) -> bool:
         """Go on growing until sums must be reduced, or the tree is grown; return whether it is not."""
