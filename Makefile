@@ -18,7 +18,7 @@ test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks fuzz
+	$(BIN)/ruff check src tests benchmarks fuzz reproduction
 	$(BIN)/mypy
 
 # Another attack: make fuzz FUZZ_ARGS="inputs --cases 200000 --seed 7"; with bounds checks: NUMBA_BOUNDSCHECK=1 make fuzz.

@@ -22,12 +22,12 @@ import numpy as np
 
 import report
 from data import Split, load
+from reproduction import tasks
 from seqboost import OutputCoding, TreeCRF, VotedPerceptron
 from seqboost.datasets import make_hmm
 from seqboost.estimators.family import codes
 from seqboost.estimators.family.bits import plain_batch
 from seqboost.estimators.family.outputcoding import _probabilities
-from seqboost.reproduction import tasks
 
 KEY = ("set", "window", "base", "method", "bits")
 GTB: dict[str, Any] = {

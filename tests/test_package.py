@@ -32,12 +32,12 @@ INNER = {
     "estimators": {"sequences", "features", "chain", "trees", "objectives", "linear", "boosting", "model"},
     "inspection": {"sequences", "features", "chain", "trees", "linear", "model", "estimators"},
 }
-OUTER = {"evaluation", "datasets", "plotting", "reporting", "reproduction", "cli"}
+OUTER = {"evaluation", "datasets", "plotting", "reporting", "cli"}
 OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "pycrfsuite", "dask", "ray", "statsmodels")
 HEAVY = (*OPTIONAL, "typer", "rich")
 # Packages and modules whose names are public as they stand, as the outer ring may use them.
 PUBLIC = {"", "callbacks", "datasets", "evaluation", "exceptions", "files", "inspection", "plotting", "reporting",
-          "reproduction", "sampling"}  # fmt: skip
+          "sampling"}  # fmt: skip
 
 
 def package_of(path: Path) -> str:

@@ -11,12 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from seqboost import datasets
-from seqboost.cli import app
-from seqboost.datasets import Split
-from seqboost.datasets.dataset import published
-from seqboost.exceptions import DataFileError, MissingExtraError, ParameterError
-from seqboost.reproduction import (
+from reproduction import (
     EXPERIMENTS,
     Experiment,
     Figure,
@@ -25,16 +20,20 @@ from seqboost.reproduction import (
     as_markdown,
     chosen,
     coding,
+    command,
     page,
     run,
     tasks,
     write,
     writing,
 )
-from seqboost.reproduction.holes import damaged
-from seqboost.reproduction.tasks import best_of, bits, groups_of, pvalue, rounds_of, share
-
-command = importlib.import_module("seqboost.cli.reproduce")  # the package has a function of this name
+from reproduction.holes import damaged
+from reproduction.tasks import best_of, bits, groups_of, pvalue, rounds_of, share
+from seqboost import datasets
+from seqboost.cli import app
+from seqboost.datasets import Split
+from seqboost.datasets.dataset import published
+from seqboost.exceptions import DataFileError, MissingExtraError, ParameterError
 
 
 def invoke(*args, code=0):
@@ -189,6 +188,12 @@ def test_cells_are_short_in_markdown():
 
 
 # ------------------------------------------------------------------------------------------------ the command line
+
+
+def test_an_installation_without_the_repository_says_so(monkeypatch, tmp_path):
+    loader = importlib.import_module("seqboost.cli.reproduce")  # the package has a function of this name
+    monkeypatch.setattr(loader, "CHECKOUT", tmp_path)
+    assert "part of seqboost's repository" in invoke("reproduce", "list", code=1).stderr
 
 
 def test_list():

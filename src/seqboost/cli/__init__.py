@@ -387,7 +387,7 @@ def reproduce(
         typer.Argument(help="list, page, all, or names (or their beginnings) of experiments.", show_default=False),
     ],
     quick: Annotated[bool, typer.Option("--quick", help="A small version of each: all within minutes.")] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("reproduction"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("reproduced"),
     page: Annotated[
         Path | None,
         typer.Option("--page", help="File of the page of all results.", show_default="results.md in the folder"),
@@ -400,7 +400,8 @@ def reproduce(
 
     Each writes its table as Markdown and CSV, and its figure; a page has all that was ever run, the full version if
     there is one. Parts that are done are kept in the cache: after Ctrl-C the same command goes on from there. Data
-    sets are looked for in $SEQBOOST_DATA.
+    sets are looked for in $SEQBOOST_DATA. The experiments are part of seqboost's repository: run this in an
+    environment that has seqboost installed from a checkout (pip install --editable .).
 
     \b
     Examples:

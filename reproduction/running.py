@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from seqboost.core.exceptions import DataFileError, MissingExtraError, ParameterError
-from seqboost.reproduction.experiment import Cell, Experiment, Outcome
-from seqboost.reproduction.store import Kept, Store
+from reproduction.experiment import Cell, Experiment, Outcome
+from reproduction.store import Kept, Store
+from seqboost.exceptions import DataFileError, MissingExtraError, ParameterError
 
 __all__ = ["Step", "chosen", "run"]
 

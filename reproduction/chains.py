@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from reproduction.experiment import Cell, Experiment, Outcome, Row
+from reproduction.tasks import PAPER, SETS, WINDOWS, best_of, bits, groups_of, load, pvalue, rounds_of, share
 from seqboost import LinearCRF, TreeCRF
-from seqboost.reproduction.experiment import Cell, Experiment, Outcome, Row
-from seqboost.reproduction.tasks import PAPER, SETS, WINDOWS, best_of, bits, groups_of, load, pvalue, rounds_of, share
 
 __all__ = ["EXPERIMENTS"]
 

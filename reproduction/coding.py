@@ -8,10 +8,10 @@ from typing import Any
 
 from sklearn.base import clone
 
+from reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
+from reproduction.tasks import bits, cut, load, right_words, share
 from seqboost import OutputCoding, TreeCRF, VotedPerceptron
 from seqboost.datasets import Split, make_cycle, make_hmm
-from seqboost.reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
-from seqboost.reproduction.tasks import bits, cut, load, right_words, share
 
 __all__ = [
     "BEAM",

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
+from reproduction.tasks import SETS, WINDOWS, bits, groups_of, load, rounds_of
 from seqboost import TreeCRF
 from seqboost.datasets import remove_values
 from seqboost.evaluation import deviance_analysis
-from seqboost.reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
-from seqboost.reproduction.tasks import SETS, WINDOWS, bits, groups_of, load, rounds_of
 
 __all__ = ["EXPERIMENTS"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seqboost.reproduction.coding import (
+from reproduction.coding import (
     BEAM,
     EXACT,
     NETTALK,
@@ -14,7 +14,7 @@ from seqboost.reproduction.coding import (
     measured,
     panel_of,
 )
-from seqboost.reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
+from reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
 
 __all__ = ["EXPERIMENTS"]
 

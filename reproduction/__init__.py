@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from seqboost.reproduction import beams, chains, coding, futures, holes, stratified, treeboosting, windows
-from seqboost.reproduction.experiment import Experiment, Figure, Outcome
-from seqboost.reproduction.running import Step, chosen, run
-from seqboost.reproduction.store import Kept, Store
-from seqboost.reproduction.writing import as_markdown, as_text, page, rows_of, write
+from reproduction import beams, chains, coding, futures, holes, stratified, treeboosting, windows
+from reproduction.experiment import Experiment, Figure, Outcome
+from reproduction.running import Step, chosen, run
+from reproduction.store import Kept, Store
+from reproduction.writing import as_markdown, as_text, page, rows_of, write
 
 __all__ = [
     "EXPERIMENTS",

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import seqboost
+from reproduction.experiment import Cell, Experiment, Outcome
 from seqboost.core.replacing import replacing
 from seqboost.datasets import cache_folder
-from seqboost.reproduction.experiment import Cell, Experiment, Outcome
 
 __all__ = ["Kept", "Store"]
 

@@ -7,9 +7,9 @@ from typing import Any
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from reproduction.experiment import Cell, Experiment, Outcome, Row
+from reproduction.tasks import bits, load, right_words, share
 from seqboost import RecurrentSlidingWindow, SlidingWindow, TreeCRF
-from seqboost.reproduction.experiment import Cell, Experiment, Outcome, Row
-from seqboost.reproduction.tasks import bits, load, right_words, share
 
 __all__ = ["EXPERIMENTS"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
+from reproduction.tasks import PAPER, load
 from seqboost import TreeCRF
-from seqboost.reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
-from seqboost.reproduction.tasks import PAPER, load
 
 __all__ = ["EXPERIMENTS"]
 

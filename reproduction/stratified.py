@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
+from reproduction.tasks import PAPER, SETS, WINDOWS, load
 from seqboost import TreeCRF
-from seqboost.reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
-from seqboost.reproduction.tasks import PAPER, SETS, WINDOWS, load
 
 __all__ = ["EXPERIMENTS"]
 

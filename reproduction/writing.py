@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqboost.core.exceptions import MissingExtraError
-from seqboost.reproduction.experiment import Experiment, Figure, Outcome, Row
-from seqboost.reproduction.store import Store
+from reproduction.experiment import Experiment, Figure, Outcome, Row
+from reproduction.store import Store
+from seqboost.exceptions import MissingExtraError
 
 __all__ = ["as_csv", "as_markdown", "as_text", "page", "section", "write"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.experiment import Cell, Experiment, Outcome, Row
+from reproduction.tasks import cut, load
 from seqboost import FutureFeatureMEMM, TreeCRF
 from seqboost.datasets import FutureBits, make_future_bits
-from seqboost.reproduction.experiment import Cell, Experiment, Outcome, Row
-from seqboost.reproduction.tasks import cut, load
 
 __all__ = ["EXPERIMENTS"]
 
