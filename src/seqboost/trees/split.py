@@ -232,15 +232,8 @@ def _search_block(
             continue
         left = finds.left[number, node]
         finds.gain[number, node], finds.kind[number, node], finds.feature[number, node] = best, kind, feature
-        for v in range(256 if kind == DENSE else n_cells):
-            left[v] = False
-        if ordered:
-            _write_categories(cut, n, best_flags == FROM_TOP, alone, scratch.line, left)
-        else:
-            rank = int64(sparse.absent_rank[f]) if kind == SPARSE else int64(0)
-            _write_below(cut, first, n_cells - 2 if kind == DENSE else n_cells, rank, scratch.line, left)
-            if kind == DENSE:
-                left[missing], left[missing + 1] = best_flags & MISSING_LEFT, best_flags & BOUNDARY_LEFT
+        rank = int64(sparse.absent_rank[f]) if kind == SPARSE else int64(0)
+        _write_left((kind == DENSE, ordered, alone), (n, first, cut), best_flags, n_cells, rank, scratch.line, left)
         _count_values(cells, start, n_lane, int64(0), first_counted, counts)
         n_left = int64(0)
         for v in range(n_cells):
@@ -406,17 +399,26 @@ def _count_contexts(
 
 
 @inner
-def _write_categories(
-    cut: int,  # IN place on the line of the last value on the left side
-    n: int,  # IN length of the line
-    from_top: bool,  # IN
-    alone: bool,  # IN whether that value is alone there
-    line: NDArray[np.int64],  # IN (max_line,)
-    left: NDArray[np.bool_],  # OUT (max_values,) all False
+def _write_left(
+    kind: tuple[bool, bool, bool],  # IN whether the feature is dense, whether ordered, whether values are tried alone
+    line: tuple[int, int, int],  # IN its length, its first value (−1: they are in ``values``), and where it is cut
+    flags: int,  # IN which side specials are on, or whether the line begins at its end
+    n_cells: int,  # IN cells of the feature
+    absent_rank: int,  # IN
+    values: NDArray[np.int64],  # IN (max_line,)
+    left: NDArray[np.bool_],  # OUT (max_values,)
 ) -> None:
-    """Write the categories up to the cut."""
-    for r in range(cut if alone else 0, cut + 1):
-        left[line[n - 1 - r if from_top else r]] = True
+    """Write the values on the left side: up to the cut, or the one at it if values are tried alone."""
+    (is_dense, ordered, alone), (n, first, cut) = kind, line
+    for v in range(256 if is_dense else n_cells):
+        left[v] = False
+    if ordered:
+        for r in range(cut if alone else 0, cut + 1):
+            left[values[n - 1 - r if flags == FROM_TOP else r]] = True
+        return
+    _write_below(cut, first, n_cells - 2 if is_dense else n_cells, absent_rank, values, left)
+    if is_dense:
+        left[n_cells - 2], left[n_cells - 1] = flags & MISSING_LEFT, flags & BOUNDARY_LEFT
 
 
 @inner
