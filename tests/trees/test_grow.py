@@ -270,7 +270,18 @@ def test_categories_unknown_to_the_binner_may_be_fitted(order):
         tree, weights = grow_case(with_outputs(case, 0, n_outputs))
         assert tree.n_leaves > 1
         assert tree.leaf_rows.tolist() == (weights.sum(axis=2) > 0).sum(axis=1).tolist()
-        assert_same(with_outputs(case, 0, n_outputs))
+        for policy in POLICIES.values():
+            assert_same(with_outputs(case, 0, n_outputs), policies=policies_of(case.columns, policy))
+
+
+def test_fitted_rows_of_an_unknown_category_stay_on_the_side_that_the_gain_counts_them_on():
+    """The larger side is the left one; the unknown category is held, so it does not follow."""
+    codes = [0] * 10 + [3] * 6  # of one value: 1 missing, 2 boundary, 3 unknown
+    gradient = np.where(np.array(codes) == 0, 1.0, -1.0)
+    case = case_of_codes(codes, gradient, kind=CATEGORICAL, n_values=1)
+    tree, _ = assert_same(case, LIMITS._replace(min_samples_leaf=5, max_leaf_nodes=6))
+    assert tree.leaf_rows.tolist() == [10, 6]
+    assert left_values(tree, 0) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -412,7 +412,7 @@ def _divide(tree: ReferenceTree, leaf: int, features: list[Feature], n_surrogate
     unsettled = set() if feature.policy == DIRECTION or feature.missing is None else {feature.missing}
     if feature.kind == DENSE:
         codes = range(feature.n_values if feature.is_ordered else 0, feature.n_values + 2)
-        unsettled |= {*codes} - held | (set() if feature.is_ordered else {feature.n_values + 2})
+        unsettled |= {*codes, *([] if feature.is_ordered else [feature.n_values + 2])} - held
     left = left | unsettled if larger_left else left - unsettled
     share = float(np.float32(n_left / n)) if feature.policy == INSTANCE_WEIGHTING else 0.0
     surrogates: list[Split] = []

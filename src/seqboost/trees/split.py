@@ -240,6 +240,8 @@ def _search_block(
             n_left += counts[v] if left[v] else 0
         finds.n_left[number, node], finds.n_right[number, node] = n_left, here.n - n_left
         if kind == DENSE:
+            if ordered:
+                _count_values(cells, start, n_lane, n_cells, n_cells + 1, counts)  # those unknown to the binner
             _complete(counts, n_cells, 2 * n_left > here.n, ordered, left)
         elif has_policy:
             left[missing] = 2 * n_left > here.n  # with the larger side
@@ -453,6 +455,5 @@ def _complete(
 ) -> None:
     """Send what this node does not hold with the larger side: categories, an unknown one, missing, boundary."""
     if larger_left:
-        left[n_cells] = left[n_cells] or categorical
-        for v in range(0 if categorical else n_cells - 2, n_cells):
+        for v in range(0 if categorical else n_cells - 2, n_cells + 1 if categorical else n_cells):
             left[v] = left[v] or counts[v] == 0
