@@ -51,8 +51,8 @@ def first_cells(n_values: NDArray[np.int32], kind: NDArray[np.uint8]) -> NDArray
     """Return the first cell of each dense feature, and the number of all cells.
 
     Beside its values a feature has missing and boundary, and categories have the unknown ones of a warm start, which no
-    split is made for. Numbers of cells are odd: if features begin 4,096 bytes apart, processors take what is loaded from
-    a cell of one for what was just stored to another, and adding rows that share cells takes ten times as long.
+    split is made for. Numbers of cells are odd: if features begin 4,096 bytes apart, processors take what is loaded
+    from a cell of one for what was just stored to another, and adding rows that share cells takes ten times as long.
     """
     return np.concatenate([[0], np.cumsum((n_values + 2 + (kind != 0)) | 1)]).astype(np.int64)
 
