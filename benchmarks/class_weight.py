@@ -24,7 +24,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, lo
 import report
 from data import load
 from peers import window_rows
-from seqboost import TreeCRF
+from seqboost import Method, TreeCRF
 from seqboost.datasets import make_rare_events
 
 WEIGHTS: tuple[Any, ...] = (None, {1: 2.0}, {1: 5.0}, {1: 20.0}, "balanced")
@@ -38,7 +38,7 @@ def treecrf(
     weight: Any, X: list[np.ndarray], y: list[np.ndarray], X_test: list[np.ndarray], objective: str = "likelihood"
 ) -> Found:
     """Return labels and probabilities of label 1."""
-    model = TreeCRF(class_weight=weight, objective=objective, random_state=0).fit(X, y)
+    model = TreeCRF(class_weight=weight, method=Method(objective=objective), random_state=0).fit(X, y)
     return np.concatenate(model.predict(X_test)), np.concatenate(model.predict_proba(X_test))[:, 1]
 
 

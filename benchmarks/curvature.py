@@ -131,7 +131,7 @@ def _largest(form: np.ndarray, majorant: np.ndarray) -> float:
 
 def training(name: str, rounds: int) -> list[dict[str, Any]]:
     """Train with every curvature and see whether the log-likelihood falls."""
-    from seqboost import TreeCRF
+    from seqboost import Method, TreeCRF
 
     split = load(name)[0]
     rows = []
@@ -141,10 +141,17 @@ def training(name: str, rounds: int) -> list[dict[str, Any]]:
         ("newton", "safe", 1.0),
     ):  # fmt: skip
         model = TreeCRF(
-            potentials="factored", curvature=curvature, step=step, learning_rate=rate, max_iter=rounds,
-            early_stopping=False, random_state=0, l2_regularization=10.0, window=0, trees="per_label",
+            potentials="factored",
+            method=Method(curvature=curvature, step=step),
+            learning_rate=rate,
+            max_iter=rounds,
+            early_stopping=False,
+            random_state=0,
+            l2_regularization=10.0,
+            window=0,
+            trees="per_label",
             min_samples_leaf=10,
-        ).fit(split.X_train, split.y_train)  # fmt: skip
+        ).fit(split.X_train, split.y_train)
         scores = np.array(model.history_["train_score"])
         row = {
             "where": f"{name}, {rounds} rounds",

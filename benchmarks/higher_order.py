@@ -38,7 +38,7 @@ def measure(order: int, contexts: str, max_iter: int) -> dict[str, Any]:
     trained = time.perf_counter()
     found = model.predict(data.X_test)
     predicted = time.perf_counter()
-    seen = model._trained.model.contexts
+    seen = model._result.model.contexts
     best = model.set_params(decoding="viterbi").predict(data.X_test)
     return {
         "order": order,

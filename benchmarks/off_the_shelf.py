@@ -81,9 +81,9 @@ def tree_crf(split: Split, settings: dict[str, Any]) -> Outcome:
 
 def by_rules(split: Split) -> dict[str, Any]:
     """Return what "auto" comes to without trials on held-out sequences, as in the cross-validation of defaults.py."""
-    from seqboost.estimators.automatic import automatic_window
-    from seqboost.estimators.memory import JOINT_LABELS
     from seqboost.sequences import as_batch
+    from seqboost.training.defaults import automatic_window
+    from seqboost.training.memory import JOINT_LABELS
 
     n_labels = len(set(np.concatenate(split.y_train).tolist()))
     window = automatic_window("auto", as_batch(split.X_train))

@@ -24,7 +24,7 @@ import numpy as np
 import report
 from data import load
 from measure import sticky_sequences
-from seqboost import TreeCRF
+from seqboost import Method, TreeCRF
 from seqboost.boosting import TreeFitter
 from seqboost.boosting.ensemble import Round
 from seqboost.objectives import Likelihood
@@ -93,9 +93,15 @@ def measured(clock: Clock, name: str, trees: str, repeats: int) -> list[dict[str
         for s in names:
             clock.start()
             model = TreeCRF(
-                **settings, sampling=SAMPLERS[s], trees=trees, step="fixed", learning_rate=0.3, potentials="joint",
-                early_stopping=False, n_jobs=1, random_state=0,
-            )  # fmt: skip
+                **settings,
+                method=Method(sampling=SAMPLERS[s], step="fixed"),
+                trees=trees,
+                learning_rate=0.3,
+                potentials="joint",
+                early_stopping=False,
+                n_jobs=1,
+                random_state=0,
+            )
             if repeat == 0:
                 model.set_params(max_iter=3)  # compiles
             model.fit(X, y, callbacks=[clock.end_round])

@@ -297,7 +297,7 @@ def test_draws_depend_on_seed_round_and_label_alone():
 def test_features_are_sorted_by_displacement_for_the_kernels():
     X, y = chains(4, n_columns=3)
     model = small(window={"x0": 1, "*": 0}).fit(X, y)
-    binned = model._trained.model.binner.transform(as_batch(X))
+    binned = model._result.model.binner.transform(as_batch(X))
     dense, _ = tree_columns(binned)
     assert np.all(np.diff(dense.displacement) > 0)
     assert np.array_equal(binned.layout.displacement, dense.displacement)

@@ -187,13 +187,13 @@ def test_a_tree_uses_its_own_features_alone(trees):
     X = [x + np.arange(len(x))[:, None] * 0.1 for x in X]
     common = {"potentials": "factored", "order": 0, "max_leaf_nodes": 12, "trees": trees, "max_iter": 6, "window": 0}
     model = small(**common, max_features_per_tree=0.25).fit(X, y)
-    forest = model._trained.model.forest
+    forest = model._result.model.forest
     used = [set(forest.tree(i).feature.tolist()) for i in range(forest.n_trees)]
     assert max(map(len, used)) == 2
     assert len(set.union(*used)) > 4  # other trees, other features
-    of_nodes = small(**common, max_features_per_tree=0.5, max_features=0.5).fit(X, y)._trained.model.forest
+    of_nodes = small(**common, max_features_per_tree=0.5, max_features=0.5).fit(X, y)._result.model.forest
     assert max(len(set(of_nodes.tree(i).feature.tolist())) for i in range(of_nodes.n_trees)) <= 4
-    whole = small(**common).fit(X, y)._trained.model.forest
+    whole = small(**common).fit(X, y)._result.model.forest
     assert max(len(set(whole.tree(i).feature.tolist())) for i in range(whole.n_trees)) > 4
 
 

@@ -244,13 +244,13 @@ def test_interrupt_in_the_second_training_keeps_the_first_model():
     settings = {"max_iter": 6, "window": 1, "refit": True, "tol": 0, "random_state": 0}
     model = seqboost.TreeCRF(**settings).fit(words, labels, callbacks=[ask])
     assert ask.n_calls > 6  # asked in both trainings
-    assert model._trained.refitted
+    assert model._result.refitted
     ask = Ask()
     ask.stops = True
     stopped = seqboost.TreeCRF(**settings)
     stopped.fit(words, labels, callbacks=[ask])
     if model.best_iteration_ not in (1, 6):  # otherwise nothing tells the trainings apart
-        assert not stopped._trained.refitted
+        assert not stopped._result.refitted
     assert stopped.best_iteration_ == model.best_iteration_
 
 

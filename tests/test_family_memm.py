@@ -9,14 +9,15 @@ import pytest
 from family_data import check_labeler
 from treecrf_data import all_equal, chains
 
-from seqboost import MEMM, TreeCRF
-from seqboost.estimators import pieces
+from seqboost import MEMM, Method, TreeCRF
+from seqboost.estimators import prediction
 from seqboost.estimators.family import memm
+from tests.support.estimators import with_method
 
 
 def small(**parameters):
     common = {"max_iter": 4, "min_samples_leaf": 1, "max_leaf_nodes": 6, "early_stopping": False, "random_state": 0}
-    return MEMM(**common | parameters)
+    return MEMM(**with_method(common | parameters))
 
 
 @pytest.mark.parametrize("potentials", ["joint", "factored"])
@@ -58,7 +59,7 @@ def test_training_climbs_the_likelihood_of_the_chain(potentials):
 def test_order_0_is_a_sliding_window():
     X, y = chains(20, lengths=(2, 9))
     common = {"max_iter": 4, "min_samples_leaf": 1, "max_leaf_nodes": 6, "early_stopping": False, "random_state": 0}
-    crf = TreeCRF(**common, order=0, curvature="newton").fit(X, y)
+    crf = TreeCRF(**common, order=0, method=Method(curvature="newton")).fit(X, y)
     np.testing.assert_allclose(
         np.concatenate(small(order=0, curvature="newton").fit(X, y).predict_proba(X)),
         np.concatenate(crf.predict_proba(X)),
@@ -73,7 +74,7 @@ def test_pieces_give_the_same(monkeypatch):
     X, y = chains(20, lengths=(2, 9))
     model = small(order=2).fit(X, y)
     whole, labels = model.predict_proba(X), model.predict(X)
-    monkeypatch.setattr(pieces, "MOST_CELLS", 300)
+    monkeypatch.setattr(prediction, "MOST_CELLS", 300)
     assert len(model._pieces(model._batch(X))) > 5
     assert all_equal(model.predict_proba(X), whole)
     assert all_equal(model.predict(X), labels)
@@ -141,7 +142,7 @@ def test_errors_name_the_class():
     with pytest.raises(ValueError, match="'order' parameter of MEMM must be an int from 0 to 8"):
         small(order=9).fit(X, y)
     with pytest.raises(TypeError, match="objective"):
-        MEMM(objective="likelihood")
+        MEMM(method=Method(objective="likelihood"))
 
 
 def test_has_the_parameters_and_defaults_of_treecrf():

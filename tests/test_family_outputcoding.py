@@ -158,11 +158,11 @@ def test_windows_leave_columns_of_bits_alone():
     y = ["".join(c if c in "ab" else "x" for c in word) for word in X]
     base = TreeCRF(window=1, max_iter=2, min_samples_leaf=1, early_stopping=False)
     model = OutputCoding(base, n_bits=3, cascade=2, random_state=0).fit(X, y)
-    names = model.estimators_[2]._trained.model.binner.layout.names
+    names = model.estimators_[2]._result.model.binner.layout.names
     assert set(names) == {"x0[-1]", "x0", "x0[+1]", *(f"bit {b} at {o}" for b in (0, 1) for o in ("-1", "+1"))}
     auto = OutputCoding(base.set_params(window="auto"), n_bits=3, cascade=1, random_state=0).fit(X, y)
-    assert "bit 0 at -1[+1]" not in auto.estimators_[1]._trained.model.binner.layout.names
-    assert "x0[+6]" in auto.estimators_[1]._trained.model.binner.layout.names
+    assert "bit 0 at -1[+1]" not in auto.estimators_[1]._result.model.binner.layout.names
+    assert "x0[+6]" in auto.estimators_[1]._result.model.binner.layout.names
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])

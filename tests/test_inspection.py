@@ -130,7 +130,7 @@ def test_values_are_shown():
 @pytest.mark.parametrize("name", ["joint", "shared", "factored"])
 def test_gains_are_those_of_the_splits(name):
     model, _ = fitted(name)
-    forest = model._trained.model.forest
+    forest = model._result.model.forest
     found = feature_importances(model)
     assert found.values.sum() == pytest.approx(forest.gain.sum(dtype=np.float64))
     assert (found.values >= 0).all()
@@ -145,7 +145,7 @@ def test_gains_are_those_of_the_splits(name):
 
 def test_gains_of_single_trees_by_a_plain_loop():
     model, _ = fitted("joint")
-    forest, layout = model._trained.model.forest, model._trained.model.binner.layout
+    forest, layout = model._result.model.forest, model._result.model.binner.layout
     expected = {}
     for number in range(forest.n_trees):
         tree = forest.tree(number)
@@ -165,7 +165,7 @@ def test_gains_of_single_trees_by_a_plain_loop():
 
 def test_means_of_nodes_are_weighted_means_of_leaves():
     model, _ = fitted("shared")
-    tree = model._trained.model.forest.tree(0)
+    tree = model._result.model.forest.tree(0)
     means, weights = node_means(tree)
     n = np.maximum(tree.leaf_rows, 1).astype(np.float64)
     np.testing.assert_allclose(means[0], (n[:, None] * tree.value).sum(axis=0) / n.sum(), rtol=1e-6)

@@ -69,7 +69,7 @@ def test_training_scores_are_those_of_prediction(form, order, potentials, tmp_pa
     batch, scored = model._potentials(X)
     complete = np.arange(batch.n_rows) - np.repeat(batch.offsets[:-1], batch.lengths) >= order
     assert np.array_equal(grown[0].scores[:, complete], scored.scores[:, complete])
-    part = model._trained.model.linear
+    part = model._result.model.linear
     assert part is not None
     assert part.value.any()
     n = sum(map(len, y))
@@ -93,7 +93,7 @@ def test_log_likelihood_never_falls_and_starts_above_that_of_the_labels(potentia
 def test_rows_of_the_model_are_linear_part_and_trees(potentials):
     X, y = words()
     model = linear(potentials=potentials).fit(X, y)
-    frozen, batch = model._trained.model, model._batch(X)
+    frozen, batch = model._result.model, model._batch(X)
     without = frozen.scored(frozen.binner.transform(batch), rows=frozen.linear.columns.transform(batch)).scores
     from_trees = without - np.array(reference_linear_scores(frozen.linear, batch)).T[:, :, None]
     forest = type(frozen)(frozen.binner, frozen.forest, frozen.table, frozen.end, frozen.order)
@@ -113,7 +113,7 @@ def test_best_iteration_zero_is_the_linear_chain():
     with pytest.warns(UserWarning, match=r"keeps no round.*from the linear start \(init_ is 'linear'\) alone"):
         model.fit(X, y)
     assert model.best_iteration_ == 0
-    assert model._trained.model.forest.n_trees == 0
+    assert model._result.model.forest.n_trees == 0
     assert model.best_score_ == model.history_["validation_score"][0]
     assert model.score(X, y) > 0.7
 
@@ -122,13 +122,13 @@ def test_warm_start_goes_on_from_the_linear_part(tmp_path):
     X, y = words()
     cold = linear(max_iter=6).fit(X, y)
     warm = linear(max_iter=3, warm_start=True).fit(X, y)
-    part = warm._trained.model.linear
+    part = warm._result.model.linear
     warm.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     for model in (warm, loaded):
         model.set_params(max_iter=6).fit(X, y)
         assert all_equal(model.predict_proba(X), cold.predict_proba(X))
-    assert warm._trained.model.linear is part
+    assert warm._result.model.linear is part
     with pytest.raises(ParameterError, match="'init' parameter of TreeCRF was 'linear' in the last fit"):
         warm.set_params(init="labels").fit(X, y)
 

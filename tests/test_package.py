@@ -29,7 +29,8 @@ INNER = {
     "linear": {"sequences", "features", "chain", "objectives"},
     "boosting": {"features", "trees", "objectives"},
     "model": {"features", "chain", "trees", "linear"},
-    "estimators": {"sequences", "features", "chain", "trees", "objectives", "linear", "boosting", "model"},
+    "training": {"sequences", "features", "chain", "trees", "objectives", "linear", "boosting", "model"},
+    "estimators": {"sequences", "features", "chain", "trees", "objectives", "linear", "boosting", "model", "training"},
     "inspection": {"sequences", "features", "chain", "trees", "linear", "model", "estimators"},
 }
 OUTER = {"evaluation", "datasets", "plotting", "reporting", "cli"}

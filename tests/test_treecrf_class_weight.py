@@ -11,10 +11,11 @@ import seqboost
 from seqboost import MEMM, TreeCRF
 from seqboost.datasets import make_rare_events
 from seqboost.exceptions import ParameterError
+from tests.support.estimators import with_method
 
 
 def quick(**parameters):
-    return TreeCRF(potentials="joint", window=2, l2_regularization=10.0, random_state=0, **parameters)
+    return TreeCRF(potentials="joint", window=2, l2_regularization=10.0, random_state=0, **with_method(parameters))
 
 
 def of_rare(model, X, y):

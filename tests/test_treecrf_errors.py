@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from treecrf_data import chains, small
 
-import seqboost.estimators.memory as memory
+import seqboost.training.memory as memory
 from seqboost import HMM, MEMM, FutureFeatureMEMM, TreeCRF
 from seqboost.exceptions import InputError, InputTypeError, MemoryLimitError, ParameterError
 
@@ -318,7 +318,7 @@ def test_a_fit_that_would_not_fit_is_refused(parameters, available, remedy, monk
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells of a process")
 def test_a_limit_on_the_process_counts():
     script = (
-        "import resource; from seqboost.estimators.memory import available_bytes\n"
+        "import resource; from seqboost.training.memory import available_bytes\n"
         "free = available_bytes()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))\n"
         "print(free, available_bytes())"

@@ -15,14 +15,14 @@ from sklearn.metrics import log_loss
 from treecrf_data import all_equal, chains, small
 
 import seqboost
-from seqboost import TreeCRF
+from seqboost import Method, TreeCRF
 from seqboost.boosting import tree_columns
 from seqboost.estimators import methods as methods_module
-from seqboost.estimators.holdout import hold_out, hold_out_blocks
-from seqboost.estimators.labelled import Labelled
 from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.model import write_model
 from seqboost.sequences import LabelCoder, as_batch
+from seqboost.training.dataset import Dataset
+from seqboost.training.holdout import hold_out, hold_out_blocks
 
 BOTH = pytest.mark.parametrize("potentials", ["joint", "factored"])
 
@@ -44,7 +44,7 @@ def sticky(n=20, length=60, seed=0, stay=0.96, n_labels=3):
 def file_of(model, path):
     """Return the model's file, without the wall-clock times in it."""
     model.set_params(n_jobs=None)
-    model._trained.history.seconds = [0.0] * len(model._trained.history.seconds)
+    model._result.history.seconds = [0.0] * len(model._result.history.seconds)
     model.save(path)
     return path.read_bytes()
 
@@ -148,7 +148,7 @@ def test_scores_kept_in_training_are_those_of_the_model(potentials, order, monke
     X, y = chains(14, lengths=(1, 9))
     X = [np.where(np.random.default_rng(i).random(x.shape) < 0.1, np.nan, x) for i, x in enumerate(X)]
     model = small(potentials=potentials, order=order, window=1, max_iter=8).fit(X, y)
-    frozen = model._trained.model
+    frozen = model._result.model
     scored = frozen.scored(frozen.binner.transform(model._batch(X)))
     space, offsets = scored.space, scored.offsets
     exists = np.zeros(scored.scores.shape[1:], dtype=bool)
@@ -257,7 +257,7 @@ def test_blocks_of_few_long_sequences_are_held_out():
     model = small(early_stopping="auto", n_iter_no_change=9).fit(X, y)
     assert "validation_score" in model.history_
     batch, labels = as_batch(X), LabelCoder.from_classes(model.classes_)
-    whole = Labelled(batch, labels.encode(y, batch), np.array([1.0, 2.0]))
+    whole = Dataset(batch, labels.encode(y, batch), np.array([1.0, 2.0]))
     kept, held = hold_out_blocks(whole, 0.1, model._seed)
     assert kept.batch.n_rows + held.batch.n_rows == batch.n_rows
     assert abs(held.batch.n_rows - 0.1 * batch.n_rows) < 0.03 * batch.n_rows
@@ -291,7 +291,7 @@ def test_a_warm_start_may_bring_new_categories(trees):
     model = small(window=1, warm_start=True, trees=trees, max_iter=3).fit(words, labels)
     new = [word.replace("b", "z") for word in words] + words
     model.set_params(max_iter=6).fit(new, labels + labels)
-    binned = model._trained.model.binner.transform(as_batch(new, schema=model._schema))
+    binned = model._result.model.binner.transform(as_batch(new, schema=model._schema))
     dense, _ = tree_columns(binned)
     largest = [binned.codes.reshape(-1)[dense.address + d].max() for d in dense.displacement]
     assert np.all(largest < np.diff(dense.cell_start))  # every code has a cell of its own feature
@@ -406,8 +406,13 @@ def test_sequences_of_one_position_are_boosted_classification():
     peer = HistGradientBoostingClassifier(**limits, l2_regularization=1.0, early_stopping=False).fit(X, y)
     rows = [row[None, :] for row in X]
     ours = TreeCRF(
-        **limits, l2_regularization=1.0, order=0, curvature="newton", early_stopping=False, trees="per_label"
-    ).fit(rows, [[label] for label in y])  # fmt: skip
+        **limits,
+        l2_regularization=1.0,
+        order=0,
+        method=Method(curvature="newton"),
+        early_stopping=False,
+        trees="per_label",
+    ).fit(rows, [[label] for label in y])
     losses = [log_loss(y, peer.predict_proba(X)), log_loss(y, np.concatenate(ours.predict_proba(rows)))]
     assert losses[0] == pytest.approx(losses[1], rel=0.05)
     assert losses[1] == pytest.approx(-ours.history_["train_score"][-1], rel=1e-5)

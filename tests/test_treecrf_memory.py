@@ -10,9 +10,9 @@ from seqboost import TreeCRF
 from seqboost.core.missing import INSTANCE_WEIGHTING
 from seqboost.datasets import remove_values
 from seqboost.estimators import memory, training
-from seqboost.estimators.memory import WEIGHTED_ROW_BYTES, FitMemory, row_copies, segment_length
-from seqboost.estimators.missing import dividing_rate
 from seqboost.exceptions import MemoryLimitError
+from seqboost.training.memory import WEIGHTED_ROW_BYTES, FitMemory, row_copies, segment_length
+from seqboost.training.missing import dividing_rate
 from seqboost.trees import Grower, Problem
 from tests.support.trees import LIMITS, leaf_value, policies_of, random_case
 

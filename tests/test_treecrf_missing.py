@@ -192,7 +192,7 @@ def test_policies_by_column():
     X, y = categorical()
     policies = {"letter": "instance_weighting", "other": "impute", "*": "indicator"}
     model = model_of(policies).fit(X, y)
-    names = model._trained.model.binner.column_names
+    names = model._result.model.binner.column_names
     assert "none is missing" in names
     assert "letter is missing" not in names
     assert np.isfinite(np.concatenate(model.predict_proba(X))).all()
@@ -204,7 +204,7 @@ def test_only_training_data_tell_what_stands_for_missing_values():
     X, y = numeric()
     far = [x + 1000 for x in X]
     model = model_of("impute", early_stopping=True).fit(X, y, X_val=far, y_val=y)
-    medians = model._trained.model.binner.filler.numbers[:2]
+    medians = model._result.model.binner.filler.numbers[:2]
     assert medians == pytest.approx(np.nanmedian(np.concatenate(X)[:, :2], axis=0))
 
 

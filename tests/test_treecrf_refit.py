@@ -132,7 +132,7 @@ def test_no_rounds_no_refit():
     with pytest.warns(UserWarning, match="keeps no round of boosting.*their transitions alone.*y belongs to X"):
         model = small(**STOPPED).fit(X, noise)
     assert model.best_iteration_ == 0
-    assert model._trained.model.forest.n_trees == 0
+    assert model._result.model.forest.n_trees == 0
 
 
 @pytest.mark.parametrize("kind", [MEMM, FutureFeatureMEMM])

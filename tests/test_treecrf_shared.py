@@ -11,10 +11,10 @@ from treecrf_data import all_equal, chains, small
 import seqboost
 from seqboost import TreeCRF
 from seqboost.estimators import persistence
-from seqboost.estimators.memory import FitMemory
 from seqboost.exceptions import ParameterError
 from seqboost.model import read_model
 from seqboost.sampling import Goss, Sequences, Trimmed, Uniform
+from seqboost.training.memory import FitMemory
 
 SHAPES = pytest.mark.parametrize(
     ("potentials", "order"), [("joint", 0), ("joint", 1), ("joint", 2), ("factored", 1), ("factored", 2)]
@@ -39,7 +39,7 @@ def test_the_log_likelihood_rises_and_labels_are_learnt(potentials, order):
     scores = model.history_["train_score"]
     assert all(later >= earlier for earlier, later in zip(scores[:-1], scores[1:], strict=True))
     assert scores[-1] > scores[0] + 0.15
-    forest = model._trained.model.forest
+    forest = model._result.model.forest
     assert forest.is_shared
     assert forest.n_trees == 12
     # what is trained on is what is predicted with
@@ -114,14 +114,14 @@ def test_early_stopping_keeps_the_best_round():
     scores = model.history_["validation_score"]
     assert model.best_iteration_ == int(np.argmax(scores))
     assert model.n_iter_ < 200
-    assert model._trained.model.forest.n_rounds == model.best_iteration_
+    assert model._result.model.forest.n_rounds == model.best_iteration_
 
 
 def test_two_labels_share_a_tree_with_opposite_values():
     """Order 0: gradients of two labels are opposite and curvatures equal, so are the values of every leaf."""
     X, y = chains(30, n_labels=2, seed=5)
     model = small(trees="shared", order=0).fit(X, y)
-    value = model._trained.model.forest.value
+    value = model._result.model.forest.value
     np.testing.assert_allclose(value[:, 0], -value[:, 1], rtol=1e-3, atol=1e-5)
     alone = small(trees="per_label", order=0).fit(X, y)
     # twice the gain changes no choice between splits

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from seqboost.estimators.settings import Settings
 from sklearn.utils import check_random_state
 from treecrf_data import all_equal
 
@@ -15,15 +16,14 @@ import seqboost
 from seqboost import MEMM, OutputCoding, TreeCRF
 from seqboost.callbacks import early_stopping, log_evaluation, record_evaluation
 from seqboost.estimators import treecrf, trials
-from seqboost.estimators.automatic import automatic_window, wider_window
-from seqboost.estimators.holdout import Divisions, hold_out, hold_out_blocks
-from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.memory import FitMemory
-from seqboost.estimators.settings import Settings
-from seqboost.estimators.trials import Heard
 from seqboost.exceptions import MemoryLimitError, ParameterError
 from seqboost.features import SPARSE_KEY
 from seqboost.sequences import as_batch
+from seqboost.training.dataset import Dataset
+from seqboost.training.defaults import automatic_window, wider_window
+from seqboost.training.holdout import Divisions, hold_out, hold_out_blocks
+from seqboost.training.memory import FitMemory
+from seqboost.training.tuning import Heard
 
 SEED = int(check_random_state(0).randint(2**31))  # what random_state=0 comes to
 COMMON = {
@@ -349,8 +349,8 @@ def test_a_sample_chooses_the_penalty(monkeypatch, penalties):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_sample_is_drawn_by_the_seed(many, monkeypatch, n_jobs):
     X, y = near()
-    drawn, sample_of = [], trials.Labelled.take
-    monkeypatch.setattr(trials.Labelled, "take", lambda *given: drawn.append(given[1].tolist()) or sample_of(*given))
+    drawn, sample_of = [], trials.Dataset.take
+    monkeypatch.setattr(trials.Dataset, "take", lambda *given: drawn.append(given[1].tolist()) or sample_of(*given))
     for seed in (0, 0, 1):
         TreeCRF(**{**COMMON, "max_iter": 1, "random_state": seed}, n_jobs=n_jobs).fit(X, y)
     samples = [sequences for sequences in drawn if len(sequences) == 30]
@@ -392,7 +392,7 @@ def test_a_sample_passes_over_what_is_too_long(monkeypatch, seed):
     monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
     monkeypatch.setattr(trials, "SAMPLE_POSITIONS", 600)
     lengths = [900, 10, 550, 10, 900, *[10] * 70]
-    whole = Labelled(as_batch([np.zeros((n, 1)) for n in lengths]), np.zeros(sum(lengths), np.int32), np.ones(75))
+    whole = Dataset(as_batch([np.zeros((n, 1)) for n in lengths]), np.zeros(sum(lengths), np.int32), np.ones(75))
     sample = trials.sample_for_trials(whole, seed)
     assert sample.batch.n_rows == 600
     assert 900 not in sample.batch.lengths
@@ -402,7 +402,7 @@ def test_a_sample_does_not_choose_potentials(monkeypatch):
     chosen = []
     monkeypatch.setattr(trials._Trials, "best", lambda self, by_rules, names, batch: chosen.append(names) or by_rules)
     X, y = near()
-    sample = Labelled(as_batch(X), np.concatenate(y).astype(np.int32), np.ones(len(X)))
+    sample = Dataset(as_batch(X), np.concatenate(y).astype(np.int32), np.ones(len(X)))
     names = ["potentials", "l2_regularization", "window"]
     trials.tried_on_sample(Divisions(sample, 0.1, 0, by_blocks=False), SimpleNamespace(), names, Heard([]), 0)
     assert chosen == [["l2_regularization", "window"]]
@@ -486,7 +486,7 @@ def test_a_challenger_that_is_behind_after_two_parts_is_out(monkeypatch, tried):
 
 def prefers(gains, lengths, tol=1e-6):
     """Ask held-out sequences of some lengths to judge a challenger that gains so much per position on each."""
-    judges = [Labelled(as_batch([np.zeros((n, 1))]), np.zeros(n, np.int32), np.ones(1)) for n in lengths]
+    judges = [Dataset(as_batch([np.zeros((n, 1))]), np.zeros(n, np.int32), np.ones(1)) for n in lengths]
     contestants = [
         trials._Contestant({"tol": tol}, {n: SimpleNamespace(best_score=score) for n, score in enumerate(scores)})
         for scores in (gains, np.zeros(len(gains)))
@@ -521,7 +521,7 @@ def test_a_training_that_was_stopped_says_nothing(monkeypatch):
         return SimpleNamespace(best_score=0.0)
 
     monkeypatch.setattr(trials, "train", stopped)
-    judge = Labelled(as_batch([np.zeros((9, 1))]), np.zeros(9, np.int32), np.ones(1))
+    judge = Dataset(as_batch([np.zeros((9, 1))]), np.zeros(9, np.int32), np.ones(1))
     settings = Settings({"max_iter": 1, "tol": 0.0}, np.arange(2), np.ones(2), 1, 0, None, [])
     best = trials._Contestant(settings, {0: SimpleNamespace(best_score=-1.0)})
     challenger = trials._Contestant(settings)
@@ -533,7 +533,7 @@ def test_parts_hold_out_other_sequences():
     parts = [hold_out(30, 0.1, 5, part) for part in range(10)]
     assert sorted(np.concatenate([held for _, held in parts])) == list(range(30))
     assert all(sorted([*kept, *held]) == list(range(30)) for kept, held in parts)
-    one = Labelled(as_batch([np.arange(3000.0)[:, None]]), np.zeros(3000, np.int32), np.ones(1))
+    one = Dataset(as_batch([np.arange(3000.0)[:, None]]), np.zeros(3000, np.int32), np.ones(1))
     blocks = [hold_out_blocks(one, 0.1, 0, part)[1].batch.numeric[:, 0] for part in range(10)]
     assert sorted(np.concatenate(blocks)) == list(range(3000))
 
@@ -689,7 +689,7 @@ def test_a_change_that_has_won_stays_in_the_next_trial(tried):
     ("n", "fraction", "numbers"), [(2, 0.1, 2), (3, 0.1, 3), (5, 0.3, 2), (30, 0.1, 4), (30, 0.9, 1)]
 )
 def test_no_sequence_judges_twice(n, fraction, numbers):
-    many = Labelled(as_batch([np.zeros((5, 1))] * n), np.zeros(5 * n, np.int32), np.ones(n))
+    many = Dataset(as_batch([np.zeros((5, 1))] * n), np.zeros(5 * n, np.int32), np.ones(n))
     divisions = Divisions(many, fraction, 0, by_blocks=False)
     judging = divisions.judging(4)
     assert judging == range(numbers)
@@ -700,7 +700,7 @@ def test_no_sequence_judges_twice(n, fraction, numbers):
 @pytest.mark.parametrize(("n", "numbers", "held"), [(1, range(4), 400), (3, range(4), 400), (4, range(1, 5), 1000)])
 def test_whole_sequences_judge_where_blocks_stop(n, numbers, held):
     length = 4001 // n
-    few = Labelled(as_batch([np.zeros((length, 1))] * n), np.zeros(length * n, np.int32), np.ones(n))
+    few = Dataset(as_batch([np.zeros((length, 1))] * n), np.zeros(length * n, np.int32), np.ones(n))
     divisions = Divisions(few, 0.1, 0, by_blocks=True)
     assert divisions.judging(4) == numbers
     assert divisions(0)[1].batch.n_rows < 500

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from seqboost import TreeCRF
+from tests.support.estimators import with_method
 
 LABELS = np.array(list("abcdefgh"))
 
@@ -30,7 +31,7 @@ def small(**parameters):
     """Return a TreeCRF that learns from a handful of rows."""
     return TreeCRF(
         **{"max_iter": 4, "min_samples_leaf": 1, "max_leaf_nodes": 6, "early_stopping": False, "random_state": 0}
-        | parameters
+        | with_method(parameters)
     )
 
 

@@ -15,7 +15,7 @@ from seqboost import exceptions
 
 if TYPE_CHECKING:
     from seqboost import callbacks, datasets, evaluation, files, inspection, sampling
-    from seqboost.boosting import Progress
+    from seqboost.boosting import Callback, Progress
     from seqboost.estimators import (
         HMM,
         IOHMM,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         FutureFeatures,
         FuturePattern,
         LinearCRF,
+        Method,
         OutputCoding,
         RecurrentSlidingWindow,
         SlidingWindow,
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
         VotedPerceptron,
     )
     from seqboost.sequences import SequenceBatch, as_batch, as_labels
+    from seqboost.training import Candidate, Surrogates
 
 __all__ = [
+    "Callback",
+    "Candidate",
     "FutureFeatureMEMM",
     "FutureFeatures",
     "FuturePattern",
@@ -40,11 +44,13 @@ __all__ = [
     "IOHMM",
     "LinearCRF",
     "MEMM",
+    "Method",
     "OutputCoding",
     "Progress",
     "RecurrentSlidingWindow",
     "SequenceBatch",
     "SlidingWindow",
+    "Surrogates",
     "TreeCRF",
     "VotedPerceptron",
     "__version__",
@@ -64,6 +70,8 @@ __version__ = version("seqboost")
 
 # Imported at first use: scikit-learn, SciPy and numba take a second or two, which `import seqboost` need not wait for.
 _HOMES = {
+    "Callback": "seqboost.boosting",
+    "Candidate": "seqboost.training",
     "FutureFeatureMEMM": "seqboost.estimators",
     "FutureFeatures": "seqboost.estimators",
     "FuturePattern": "seqboost.estimators",
@@ -71,11 +79,13 @@ _HOMES = {
     "IOHMM": "seqboost.estimators",
     "LinearCRF": "seqboost.estimators",
     "MEMM": "seqboost.estimators",
+    "Method": "seqboost.estimators",
     "OutputCoding": "seqboost.estimators",
     "Progress": "seqboost.boosting",
     "RecurrentSlidingWindow": "seqboost.estimators",
     "SequenceBatch": "seqboost.sequences",
     "SlidingWindow": "seqboost.estimators",
+    "Surrogates": "seqboost.training",
     "TreeCRF": "seqboost.estimators",
     "VotedPerceptron": "seqboost.estimators",
     "as_batch": "seqboost.sequences",

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from seqboost import MEMM, FutureFeatureMEMM, TreeCRF
 from seqboost.sampling import Goss, Sequences, Stratified, Trimmed, Uniform
+from tests.support.estimators import with_method
 
 __all__ = ["PATH", "Case", "cases", "digests", "fitted", "processor", "stored", "uncovered"]
 
@@ -356,6 +357,7 @@ def fitted(case: Case, n_jobs: int | None = None) -> Any:
     """Fit the model of a case, with another number of threads if one is given."""
     X, y = sequences(case.data)
     parameters = dict(case.parameters) | ({} if n_jobs is None else {"n_jobs": n_jobs})
+    parameters = parameters if case.estimator is FutureFeatureMEMM else with_method(parameters)
     return case.estimator(**parameters).fit(X, y, **case.fit)
 
 

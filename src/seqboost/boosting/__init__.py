@@ -3,7 +3,7 @@
 from seqboost.boosting.columns import tree_columns, tree_policies
 from seqboost.boosting.directions import ConjugateEnsemble
 from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
-from seqboost.boosting.history import Callback, History, Progress, Stopping
+from seqboost.boosting.history import Callback, FunctionCallback, History, Progress, Stopping, as_callback
 from seqboost.boosting.loop import Boosting, Kept, boost
 from seqboost.boosting.sampling import Everything, Examples, Goss, Sampler, Sequences, Stratified, Trimmed, Uniform
 from seqboost.boosting.start import history_table, label_table
@@ -19,6 +19,7 @@ __all__ = [
     "Everything",
     "Examples",
     "FixedStep",
+    "FunctionCallback",
     "Goss",
     "History",
     "Kept",
@@ -33,6 +34,7 @@ __all__ = [
     "TreeFitter",
     "Trimmed",
     "Uniform",
+    "as_callback",
     "boost",
     "history_table",
     "label_table",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from seqboost.boosting.history import Callback, Progress, Stopping
+from seqboost.boosting.history import Callback, FunctionCallback, Progress, Stopping
 from seqboost.core.exceptions import ParameterError
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "early_stopping",
     "evaluations",
     "log_evaluation",
-    "only_reads",
     "record_evaluation",
     "retell",
 ]
@@ -79,7 +78,7 @@ def log_evaluation(period: int = 1) -> Callback:
         if period > 0 and progress.iteration % period == 0:
             print(describe(progress))
 
-    return _reading(log)
+    return FunctionCallback(log, may_stop=False)
 
 
 def record_evaluation(eval_result: dict[str, Any]) -> Callback:
@@ -102,18 +101,7 @@ def record_evaluation(eval_result: dict[str, Any]) -> Callback:
         eval_result.clear()
         eval_result.update(evaluations(progress.history))
 
-    return _reading(record)
-
-
-def _reading(callback: Callback) -> Callback:
-    """Mark a callback that never stops a training."""
-    callback.only_reads = True  # type: ignore[attr-defined]
-    return callback
-
-
-def only_reads(callback: Callback) -> bool:
-    """Tell whether a callback never stops a training by itself: it may be told of it later."""
-    return isinstance(callback, Stopping) or getattr(callback, "only_reads", False)
+    return FunctionCallback(record, may_stop=False)
 
 
 def retell(history: dict[str, list[float]], max_iter: int, callbacks: Sequence[Callback]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from seqboost.objectives import Derivatives
 
-__all__ = ["Callback", "History", "Progress", "Stopping"]
+__all__ = ["Callback", "FunctionCallback", "History", "Progress", "Stopping", "as_callback"]
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,65 @@ class Progress:
         The newest entry of each list of the history.
     history : dict of lists
         Everything up to this round, as in ``history_``.
+    model : estimator or None
+        A fitted estimator of the best rounds so far, for callbacks whose ``sees_model`` is true.
     """
 
     iteration: int
     max_iter: int
     record: dict[str, float]
     history: dict[str, list[float]] = field(repr=False)
+    model: Any = field(default=None, repr=False)
 
 
-Callback = Callable[[Progress], Any]
+@runtime_checkable
+class Callback(Protocol):
+    """An object for ``fit(callbacks=[...])``, called after every round.
+
+    A plain function is one that may stop, does not run in a refit and does not see the model.
+
+    Attributes
+    ----------
+    may_stop : bool
+        Whether a true answer ends the training. Callbacks that may stop see the one training there is, so that nothing
+        is tuned. Others are told of the training that was kept, when it is known.
+    runs_in_refit : bool
+        Whether it is called in every training of a fit: those of candidates, and the refit. A true answer then ends the
+        whole fit.
+    sees_model : bool
+        Whether :attr:`Progress.model` is a fitted estimator of the rounds so far. It costs time in every round.
+    """
+
+    @property
+    def may_stop(self) -> bool: ...  # noqa: D102
+
+    @property
+    def runs_in_refit(self) -> bool: ...  # noqa: D102
+
+    @property
+    def sees_model(self) -> bool: ...  # noqa: D102
+
+    def __call__(self, progress: Progress, /) -> Any:
+        """Look at a round; return true to stop."""
+
+
+@dataclass(frozen=True)
+class FunctionCallback:
+    """A plain function as a :class:`Callback`."""
+
+    function: Callable[[Progress], Any]
+    may_stop: bool = True
+    runs_in_refit: bool = False
+    sees_model: bool = False
+
+    def __call__(self, progress: Progress, /) -> Any:
+        """Call the function."""
+        return self.function(progress)
+
+
+def as_callback(callback: Callable[[Progress], Any]) -> Callback:
+    """Return a callback as it is, and a function as one that may stop."""
+    return callback if isinstance(callback, Callback) else FunctionCallback(callback)
 
 
 LISTS = (
@@ -112,8 +162,11 @@ class Stopping:
 
     patience: int
     tol: float
+    may_stop: ClassVar[bool] = True
+    runs_in_refit: ClassVar[bool] = False
+    sees_model: ClassVar[bool] = False
 
-    def __call__(self, progress: Progress) -> bool:
+    def __call__(self, progress: Progress, /) -> bool:
         """Tell whether to stop after a round."""
         return self.should_stop(progress.history["validation_score"])
 

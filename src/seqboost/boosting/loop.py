@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class Boosting:
         Another objective for the first rounds.
     n_opening : int
         How many rounds are the first ones.
+    snapshot : callable or None
+        From the rounds to keep so far to the model that callbacks see, if they ask for it.
     """
 
     objective: Objective
@@ -66,6 +68,7 @@ class Boosting:
     callbacks: Sequence[Callback] = ()
     opening: Objective | None = None
     n_opening: int = 0
+    snapshot: Callable[[Kept], Any] | None = None
 
     def objective_of(self, iteration: int) -> Objective:
         """Return the objective of a round."""
@@ -119,6 +122,8 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
             kept = Kept(n_rounds, ensemble.table)
         if task.callbacks:
             progress = Progress(n_rounds, task.max_iter, record, history.to_dict())
+            if task.snapshot is not None and any(callback.sees_model for callback in task.callbacks):
+                progress = replace(progress, model=task.snapshot(kept))
             answers = [callback(progress) for callback in task.callbacks]  # all are called, whatever the first returns
             if any(answers):
                 break

@@ -27,10 +27,10 @@ class StopOnInterrupt:
     A second signal ends it at once.
     """
 
-    asked_in_refit = True
+    may_stop = runs_in_refit = True
+    sees_model = False
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self) -> None:
         self.number: int | None = None  # of the signal
         self._handled = handled(self._ask, "SIGINT", "SIGTERM", "SIGHUP")
 
@@ -55,10 +55,8 @@ class StopOnInterrupt:
         again = "press Ctrl-C again" if number == signal.SIGINT else "send the signal again"
         say(f"seqboost: stopping after this round; {again} to give up without a model")
 
-    def __call__(self, progress: seqboost.Progress) -> bool:
+    def __call__(self, progress: seqboost.Progress, /) -> bool:
         """Check whether to stop after a round."""
-        if self.is_asked:
-            self.model.set_params(refit=False)
         return self.is_asked
 
 
@@ -113,13 +111,12 @@ def run_train(
         model.set_params(window=word_window(data))
     by_text = {str(label): label for label in data.label_names}
     model.set_params(**{name: _relabelled(getattr(model, name), by_text) for name in ("class_weight", "transitions")})
-    refit = model.refit
     model.set_params(verbose=0 if quiet else 1)
     start = time.perf_counter()
-    with StopOnInterrupt(model) as stop:
+    with StopOnInterrupt() as stop:
         model.fit(data.batch, data.y, callbacks=[stop], **fit)
     seconds = time.perf_counter() - start
-    model.set_params(refit=refit, verbose=0)
+    model.set_params(verbose=0)
     model.reading_ = remembered(data.reading, paths[0])
     model.save(target)
     if plot is not None:

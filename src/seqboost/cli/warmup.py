@@ -34,7 +34,9 @@ def warm_up() -> float:
             model.set_params(decoding="viterbi").predict(X)
         shared = seqboost.TreeCRF(potentials=potentials, trees="shared", early_stopping=False, **common)
         shared.fit(dicts, labels).predict(dicts)
-    model = seqboost.TreeCRF(order=2, contexts="seen", early_stopping=False, **common).fit(numeric, labels)
+    model = seqboost.TreeCRF(order=2, method=seqboost.Method(contexts="seen"), early_stopping=False, **common).fit(
+        numeric, labels
+    )
     model.predict_proba(numeric)
     model.set_params(decoding="viterbi").predict(numeric)
     many = [np.arange(40) for _ in range(2)]  # labels, which a kernel of their own serves
@@ -43,5 +45,7 @@ def warm_up() -> float:
     for trees in ("per_label", "shared"):
         samples = [0.5, seqboost.sampling.Sequences(0.5), "goss", seqboost.sampling.Trimmed(share=0.1)]
         for sample in [*samples, "1p/3n"] if trees == "per_label" else samples:
-            seqboost.TreeCRF(sampling=sample, trees=trees, early_stopping=False, **common).fit(numeric, labels)
+            seqboost.TreeCRF(method=seqboost.Method(sampling=sample), trees=trees, early_stopping=False, **common).fit(
+                numeric, labels
+            )
     return time.perf_counter() - start

@@ -16,6 +16,7 @@ from seqboost.estimators.family import (
     VotedPerceptron,
 )
 from seqboost.estimators.future import FutureFeatureMEMM, FutureFeatures, FuturePattern
+from seqboost.estimators.method import Method
 from seqboost.estimators.persistence import load_estimator
 from seqboost.estimators.treecrf import TreeCRF
 
@@ -27,6 +28,7 @@ __all__ = [
     "IOHMM",
     "LinearCRF",
     "MEMM",
+    "Method",
     "OutputCoding",
     "RecurrentSlidingWindow",
     "SlidingWindow",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from seqboost.boosting import Callback, Stopping
+from seqboost.boosting import Callback, as_callback
 from seqboost.core.exceptions import ParameterError, SeqboostError
 
-__all__ = ["callback_list", "stopping_rule", "unchanged_on_failure", "validation_pair", "where"]
+__all__ = ["callback_list", "unchanged_on_failure", "validation_pair", "where"]
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def where(place: str) -> Iterator[None]:
         raise type(error)(f"{place}: {error}") from error
 
 
-def callback_list(callbacks: Any) -> Sequence[Callback]:
+def callback_list(callbacks: Any) -> list[Callback]:
     """Return callbacks as a list: None is none, a function is one."""
     if callbacks is None:
         return []
@@ -42,18 +42,7 @@ def callback_list(callbacks: Any) -> Sequence[Callback]:
         raise ParameterError(
             f"callbacks must be a list of functions, each of which takes a seqboost.Progress; got {callbacks!r}"
         )
-    return listed
-
-
-def stopping_rule(callbacks: Sequence[Callback], has_validation: bool, default: Stopping | None) -> Stopping | None:
-    """Return when to stop early: as a callback has it, or else by ``default``; never without validation sequences."""
-    asked = next((callback for callback in callbacks if isinstance(callback, Stopping)), None)
-    if asked is not None and not has_validation:
-        raise ParameterError(
-            "the callback early_stopping needs validation sequences, but there are none; give X_val and y_val (or "
-            "eval_set), or have some held out with early_stopping=True"
-        )
-    return (asked or default) if has_validation else None
+    return [as_callback(callback) for callback in listed]
 
 
 def validation_pair(X_val: Any, y_val: Any, sample_weight_val: Any, eval_set: Any) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
 A labeller of any kind is these few methods around its own model::
 
-    fit(X, y)       _learned: the user's objects -> Labelled; classes_, n_features_in_, feature_names_in_
+    fit(X, y)       _learned: the user's objects -> Dataset; classes_, n_features_in_, feature_names_in_
     predict         _codes(batch)       (n_rows,) codes of labels
     predict_proba   _marginals(batch)   (n_rows, n_labels)
     score           share of the codes that are right
@@ -29,13 +29,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost.core.exceptions import InputError
+from seqboost.core.parameters import Rule, check_parameters, one_of, plain_number
 from seqboost.core.threads import thread_count
-from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import Rule, check_parameters, one_of, plain_number
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
 from seqboost.estimators.torn import TrainingTable
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
+from seqboost.training.dataset import Dataset
 
 __all__ = ["MANY_LABELS", "Labeler"]
 
@@ -85,7 +85,7 @@ class Labeler(BaseEstimator):
 
     # ------------------------------------------------------------------------------------------------ the door
 
-    def _learned(self, X: Any, y: Any, sample_weight: Any = None) -> Labelled:
+    def _learned(self, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
         """Read X and y through the door, and learn columns and labels from them."""
         name = type(self).__name__
         batch = as_batch(
@@ -110,13 +110,13 @@ class Labeler(BaseEstimator):
         self._schema = batch.schema
         self._training_table = TrainingTable.of(batch.origin)
         self._set_feature_names(batch.schema)
-        return Labelled(batch, labels, sequence_weights(sample_weight, batch)).informative()
+        return Dataset(batch, labels, sequence_weights(sample_weight, batch)).informative()
 
-    def _known(self, X: Any, y: Any, sample_weight: Any, name: str = "y") -> Labelled:
+    def _known(self, X: Any, y: Any, sample_weight: Any, name: str = "y") -> Dataset:
         """Read X and y through the door, and hold them to the columns and labels that were learnt."""
         batch = self._batch(X)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
-        return Labelled(batch, labels, sequence_weights(sample_weight, batch), name).informative()
+        return Dataset(batch, labels, sequence_weights(sample_weight, batch), name).informative()
 
     def _set_feature_names(self, schema: BatchSchema) -> None:
         self.n_features_in_ = schema.n_features

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from seqboost.core.exceptions import InputError, InputTypeError, ModelFileError
+from seqboost.core.parameters import check_parameters, plain_number
 from seqboost.core.stored import MAX_BYTES, Stored
-from seqboost.estimators.parameters import check_parameters, plain_number
-from seqboost.estimators.transitions import followers
+from seqboost.estimators.method import Method
 from seqboost.model import read_model, write_model
 from seqboost.sequences import BatchSchema, LabelCoder
+from seqboost.training.missing import N_SURROGATES, Surrogates
+from seqboost.training.transitions import followers
 
 __all__ = [
     "EARLIER",
@@ -117,9 +119,18 @@ def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, ND
 
 def _completed(parameters: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the parameters of a file, and what was meant where it has none."""
-    earlier = EARLIER if kind == "TreeCRF" else {}
-    unnamed = {name: value for name, value in earlier.items() if name not in parameters}
-    return {name: revived(value) for name, value in parameters.items()} | unnamed
+    given = {name: revived(value) for name, value in parameters.items()}
+    if kind not in ("TreeCRF", "MEMM"):
+        return given
+    if kind == "TreeCRF":
+        given = {**EARLIER, **given}
+    if "n_surrogates" in given:  # files of version 0.2 and earlier have the parameters of Method one by one
+        n_surrogates = given.pop("n_surrogates")
+        if given["missing"] == "surrogate" and n_surrogates != N_SURROGATES:
+            given["missing"] = Surrogates(n_surrogates)
+    moved = {name: given.pop(name) for name in Method().get_params() if name in given}
+    changed = {name: value for name, value in moved.items() if value != getattr(Method(), name)}
+    return {**given, "method": Method(**changed)} if changed else given
 
 
 def with_null(values: list[float]) -> list[float | None]:
@@ -151,6 +162,10 @@ def plain(value: Any) -> Any:
         return {"dict": [[plain(k), plain(v)] for k, v in value.items()]}
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
+    if isinstance(value, Method):
+        return {"method": [[name, plain(v)] for name, v in value.get_params(deep=False).items()]}
+    if isinstance(value, Surrogates):
+        return {"surrogates": value.n}
     if type(value).__name__ in KINDS and isinstance(value, KINDS[type(value).__name__]):
         parameters = {name: plain(v) for name, v in value.get_params(deep=False).items()}
         return {"labeler": [type(value).__name__, parameters]}
@@ -173,6 +188,10 @@ def revived(value: Any) -> Any:
         if kind == "labeler":
             name, parameters = content
             return KINDS[name](**{key: revived(v) for key, v in parameters.items()})
+        if kind == "method":
+            return Method(**{name: revived(v) for name, v in content})
+        if kind == "surrogates":
+            return Surrogates(content)
         if kind == "array":
             _check_room(content)
             return np.array(content)

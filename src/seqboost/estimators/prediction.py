@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from seqboost.chain import Posterior, Potentials, SeenPotentials, k_best, log_partition, posterior, viterbi
 from seqboost.core.exceptions import ParameterError
+from seqboost.core.parameters import Rule, check_parameters, integer, n_jobs_rule, one_of, plain_number
 from seqboost.estimators.labeler import Labeler
-from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, one_of, plain_number
 from seqboost.sequences import LabelCoder, SequenceBatch
 
-__all__ = ["PREDICTION_RULES", "SequenceLabeler"]
+__all__ = ["MOST_CELLS", "PREDICTION_RULES", "WEIGHTED_VITERBI", "SequenceLabeler", "in_pieces"]
+
+MOST_CELLS = 2**25  # scores of a part of the sequences that are in memory at once
 
 PREDICTION_RULES: dict[str, Rule] = {
     "decoding": one_of("posterior", "viterbi"),
-    "beam": integer(1, none=True),
     "n_jobs": n_jobs_rule(),
 }
 
@@ -36,14 +37,13 @@ class SequenceLabeler(Labeler):
     """
 
     decoding: str
-    beam: int | None
     _class_weights: NDArray[np.float64] | None = None  # (n_labels,) that multiply the odds of labels
 
     _prediction_rules: ClassVar[Mapping[str, Rule]] = PREDICTION_RULES
 
     @property
     def _beam(self) -> int | None:
-        beam: int | None = plain_number(self.beam)
+        beam: int | None = plain_number(getattr(self, "beam", None))
         return beam
 
     def _scored(self, batch: SequenceBatch) -> Potentials | SeenPotentials:
@@ -191,3 +191,10 @@ class SequenceLabeler(Labeler):
         n_threads = self._n_threads
         score = log_partition(potentials, labels=labels, n_threads=n_threads, allow_impossible=True)
         return np.minimum(score - log_partition(potentials, n_threads=n_threads), 0.0)
+
+
+def in_pieces(batch: SequenceBatch, n_cells: int) -> list[SequenceBatch]:
+    """Cut a batch between sequences into parts of about ``MOST_CELLS`` scores, ``n_cells`` to a position."""
+    piece = np.cumsum(batch.lengths) * n_cells // MOST_CELLS
+    cuts = np.flatnonzero(np.diff(piece)) + 1
+    return [batch[part] for part in np.split(np.arange(batch.n_sequences), cuts)] if len(cuts) else [batch]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from seqboost.boosting import Callback, Progress
+from seqboost.boosting import Callback, FunctionCallback, Progress
 
 __all__ = ["CallbackSupportMixin", "scikit_callbacks", "with_callbacks"]
 
@@ -51,5 +51,5 @@ def scikit_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any, max_rou
         task = context.subcontext(task_name=f"round {progress.iteration}").call_on_fit_task_begin(**told)
         return bool(task.call_on_fit_task_end(**told))
 
-    yield [tell]
+    yield [FunctionCallback(tell)]
     context.call_on_fit_task_end(**told, reconstruction_attributes={})

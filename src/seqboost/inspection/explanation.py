@@ -195,7 +195,7 @@ class _Scorer:
     """Credits features for the scores of the positions of one sequence."""
 
     def __init__(self, model: Any, batch: SequenceBatch) -> None:
-        frozen = model._trained.model
+        frozen = model._result.model
         self.batch = batch
         self.forest = frozen.forest
         self.order = frozen.forest.order

@@ -106,7 +106,7 @@ def feature_importances(model: Any, kind: str = "gain") -> FeatureImportances:
     if kind not in ("gain", "splits"):
         raise ParameterError(f"kind={kind!r}: expected 'gain' or 'splits'")
     check_is_fitted(model)
-    forest, layout = model._trained.model.forest, model._trained.model.binner.layout
+    forest, layout = model._result.model.forest, model._result.model.binner.layout
     numbers, names = split_names(forest, layout)
     shares = np.ones((len(numbers), forest.n_labels))
     if not forest.is_shared:

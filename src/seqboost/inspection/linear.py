@@ -52,7 +52,7 @@ def linear_weights(model: Any) -> list[LinearWeight]:
     True
     """
     check_is_fitted(model)
-    linear = model._trained.model.linear
+    linear = model._result.model.linear
     if linear is None:
         return []
     names = column_names(linear.columns, model._schema)

@@ -31,7 +31,7 @@ def summary(model: Any) -> dict[str, Any]:
     (['0', '1'], {'numeric': 0, 'categorical': 1, 'sparse': 0})
     """
     check_is_fitted(model)
-    forest, schema = model._trained.model.forest, model._schema
+    forest, schema = model._result.model.forest, model._schema
     kinds = [column.kind for column in schema.columns]
     return {
         "estimator": type(model).__name__,

@@ -39,9 +39,9 @@ def transitions(model: Any) -> list[Transition]:
     [('0', '1'), ('1', '0')]
     """
     check_is_fitted(model)
-    if model._trained.model.order != 1:
+    if model._result.model.order != 1:
         raise ParameterError(
-            f"transitions are pairs of labels in models of order 1; this one is of order {model._trained.model.order}"
+            f"transitions are pairs of labels in models of order 1; this one is of order {model._result.model.order}"
         )
     scores = model.transition_scores_
     labels = model.classes_.tolist()

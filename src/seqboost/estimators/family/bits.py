@@ -20,11 +20,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from seqboost.core.exceptions import InputTypeError
-from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family.matrices import neighbours
-from seqboost.estimators.labelled import Labelled
 from seqboost.sequences import ColumnSchema, SequenceBatch
 from seqboost.sequences.batch import Layout
+from seqboost.training.dataset import Dataset
+from seqboost.training.defaults import automatic_window
 
 __all__ = ["Constant", "bit_columns", "bit_probability", "fit_bit", "plain_batch", "quiet"]
 
@@ -71,7 +71,7 @@ def bit_columns(
 
 
 def fit_bit(
-    estimator: Any, training: Labelled, column: NDArray[np.uint8], names: tuple[str, ...], seed: int, n_jobs: Any
+    estimator: Any, training: Dataset, column: NDArray[np.uint8], names: tuple[str, ...], seed: int, n_jobs: Any
 ) -> Any:
     """Train a copy of a labeller on one column of a code.
 
@@ -79,7 +79,7 @@ def fit_bit(
     ----------
     estimator : labeller
         Is left as it is.
-    training : Labelled
+    training : Dataset
         Sequences with the columns of earlier bits, and codes of labels.
     column : ndarray of uint8, shape (K,)
         The bit of each label.

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import MissingExtraError, ParameterError
+from seqboost.core.parameters import Rule, check_parameters, integer, one_of, real
 from seqboost.estimators.family.matrices import indicator_matrix
-from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of, real
 from seqboost.linear import LinearColumns, LinearRows, LinearWeights
 
 __all__ = ["attributes", "read_weights", "train"]

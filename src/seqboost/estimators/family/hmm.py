@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from seqboost.chain import Potentials
 from seqboost.core.contexts import ContextSpace, observed_contexts
 from seqboost.core.offsets import positions
+from seqboost.core.parameters import check_parameters, integer, plain_number, real
 from seqboost.core.stored import LARGEST_SCORE, MAX_ORDER, Stored
 from seqboost.estimators.arguments import unchanged_on_failure
 from seqboost.estimators.family.emissions import Emissions, log_probabilities
-from seqboost.estimators.parameters import check_parameters, integer, plain_number, real
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
 from seqboost.sequences import SequenceBatch
 
@@ -155,7 +155,10 @@ class HMM(SequenceLabeler):
         -------
         self : HMM
         """
-        rules = {"order": integer(0, 8), "smoothing": real(0, open_low=True), **PREDICTION_RULES}
+        rules = {
+            "order": integer(0, 8), "smoothing": real(0, open_low=True), "beam": integer(1, none=True),
+            **PREDICTION_RULES,
+        }  # fmt: skip
         check_parameters("HMM", vars(self), rules)
         with unchanged_on_failure(self):
             training = self._learned(X, y, sample_weight)

@@ -28,13 +28,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from seqboost.chain import Potentials, posterior
-from seqboost.core.stored import LARGEST_SCORE, Stored, part_of
-from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.automatic import automatic_window
-from seqboost.estimators.family.linear import fit_columns
-from seqboost.estimators.family.matrices import indicator_matrix
-from seqboost.estimators.labeler import Labeler
-from seqboost.estimators.parameters import (
+from seqboost.core.parameters import (
     Rule,
     check_parameters,
     integer,
@@ -43,9 +37,15 @@ from seqboost.estimators.parameters import (
     random_state_rule,
     real,
 )
+from seqboost.core.stored import LARGEST_SCORE, Stored, part_of
+from seqboost.estimators.arguments import unchanged_on_failure
+from seqboost.estimators.family.linear import fit_columns
+from seqboost.estimators.family.matrices import indicator_matrix
+from seqboost.estimators.labeler import Labeler
 from seqboost.features import FeatureBinner
 from seqboost.linear import LinearColumns
 from seqboost.sequences import LabelCoder, SequenceBatch
+from seqboost.training.defaults import automatic_window
 
 __all__ = ["IOHMM"]
 

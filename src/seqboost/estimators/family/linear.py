@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Potentials
+from seqboost.core.parameters import Rule, check_parameters
 from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.automatic import automatic_window
-from seqboost.estimators.parameters import Rule, check_parameters
 from seqboost.estimators.prediction import SequenceLabeler
 from seqboost.features import FeatureBinner
 from seqboost.linear import LinearChain, LinearColumns, LinearRows
 from seqboost.sequences import SequenceBatch
+from seqboost.training.defaults import automatic_window
 
 __all__ = ["LinearLabeler", "fit_columns"]
 

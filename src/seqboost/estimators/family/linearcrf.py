@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import ParameterError
+from seqboost.core.parameters import Rule, integer, one_of, plain_number, real
 from seqboost.estimators.family import crfsuite
 from seqboost.estimators.family.linear import LinearLabeler
-from seqboost.estimators.parameters import Rule, integer, one_of, plain_number, real
 from seqboost.estimators.prediction import PREDICTION_RULES
 from seqboost.linear import LinearChain, LinearColumns, LinearRows
 
@@ -24,6 +24,7 @@ RULES: dict[str, Rule] = {
     "c1": real(0),
     "c2": real(0),
     "all_possible_transitions": one_of(True, False, 1, 0),
+    "beam": integer(1, none=True),
     **PREDICTION_RULES,
 }
 

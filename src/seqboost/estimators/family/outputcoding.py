@@ -18,15 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from seqboost.core.exceptions import ModelFileError, ParameterError
-from seqboost.core.stored import Stored, part_of
-from seqboost.core.threads import run_tasks
-from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.family import codes
-from seqboost.estimators.family.bits import Constant, bit_columns, bit_probability, fit_bit, plain_batch, quiet
-from seqboost.estimators.holdout import hold_out
-from seqboost.estimators.labeler import Labeler
-from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import (
+from seqboost.core.parameters import (
     Rule,
     check_parameters,
     integer,
@@ -35,9 +27,17 @@ from seqboost.estimators.parameters import (
     random_state_rule,
     real,
 )
+from seqboost.core.stored import Stored, part_of
+from seqboost.core.threads import run_tasks
+from seqboost.estimators.arguments import unchanged_on_failure
+from seqboost.estimators.family import codes
+from seqboost.estimators.family.bits import Constant, bit_columns, bit_probability, fit_bit, plain_batch, quiet
+from seqboost.estimators.labeler import Labeler
 from seqboost.estimators.persistence import KINDS, from_document, plain, to_document
 from seqboost.estimators.treecrf import TreeCRF
 from seqboost.sequences import SequenceBatch
+from seqboost.training.dataset import Dataset
+from seqboost.training.holdout import hold_out
 
 __all__ = ["OutputCoding"]
 
@@ -185,7 +185,7 @@ class OutputCoding(Labeler):
         self._check_offsets()
         with unchanged_on_failure(self), quiet():
             learned = self._learned(X, y, sample_weight)
-            training = Labelled(plain_batch(learned.batch), learned.labels, learned.weights)
+            training = Dataset(plain_batch(learned.batch), learned.labels, learned.weights)
             seed = int(check_random_state(self.random_state).randint(2**31))
             code = self._fixed_code(seed)
             n_bits = self._length() if code is None else code.shape[1]
@@ -240,7 +240,7 @@ class OutputCoding(Labeler):
         return codes.exhaustive_code(n_labels) if self.code == "exhaustive" else codes.one_vs_rest_code(n_labels)
 
     def _history(
-        self, trainer: _Trainer, training: Labelled, n_bits: int, seed: int
+        self, trainer: _Trainer, training: Dataset, n_bits: int, seed: int
     ) -> tuple[int, dict[int | str, float]]:
         """Return how many bits before a bit sees, and what was right with each number that was tried."""
         if self.cascade != "auto":
@@ -328,7 +328,7 @@ class _Trainer:
         self._base, self._offsets, self._seed, self._n_threads = base, offsets, seed, n_threads
         self._n_folds = None if n_folds is None else int(n_folds)
 
-    def train(self, training: Labelled, code: NDArray[np.uint8], history: int) -> tuple[list[Any], NDArray[np.float64]]:
+    def train(self, training: Dataset, code: NDArray[np.uint8], history: int) -> tuple[list[Any], NDArray[np.float64]]:
         """Train a model for each column; return them, and what they say of the training sequences (cascades only)."""
         n_rows, n_bits = training.batch.n_rows, code.shape[1]
         said = np.zeros((n_rows, n_bits if history else 0))
@@ -342,7 +342,7 @@ class _Trainer:
         return models, said
 
     def grow(
-        self, training: Labelled, code: NDArray[np.uint8], n_bits: int, history: int
+        self, training: Dataset, code: NDArray[np.uint8], n_bits: int, history: int
     ) -> tuple[NDArray[np.uint8], list[Any]]:
         """Add columns where the code so far confuses most, as the models of the columns so far see it."""
         rng = np.random.default_rng(self._seed + 1)
@@ -362,7 +362,7 @@ class _Trainer:
 
     def _next(
         self,
-        training: Labelled,
+        training: Dataset,
         column: NDArray[np.uint8],
         said: NDArray[np.float64],
         b: int,
@@ -371,7 +371,7 @@ class _Trainer:
     ) -> tuple[Any, NDArray[np.float64]]:
         """Train the model of bit b; return it, and what is said of that bit in training if that is needed later."""
         batch, names = bit_columns(training.batch, said, range(max(0, b - history), b), self._offsets)
-        cascaded = Labelled(batch, training.labels, training.weights)
+        cascaded = Dataset(batch, training.labels, training.weights)
         model = fit_bit(self._base, cascaded, column, names, self._seed + b, self._n_threads)
         if not needed:
             return model, np.zeros(batch.n_rows)
@@ -380,7 +380,7 @@ class _Trainer:
         return model, self._left_out(cascaded, column, names, b)
 
     def _left_out(
-        self, training: Labelled, column: NDArray[np.uint8], names: tuple[str, ...], b: int
+        self, training: Dataset, column: NDArray[np.uint8], names: tuple[str, ...], b: int
     ) -> NDArray[np.float64]:
         """Return what models that did not see a sequence say of it."""
         n_sequences = training.batch.n_sequences

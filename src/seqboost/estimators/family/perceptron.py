@@ -23,10 +23,10 @@ from sklearn.utils import check_random_state
 
 from seqboost.chain import Lattice, beam_sequence, make_beam, viterbi, viterbi_chunk
 from seqboost.core.contexts import ContextSpace
+from seqboost.core.parameters import Rule, integer, one_of, plain_number, random_state_rule
 from seqboost.core.stored import Stored
 from seqboost.estimators.family.linear import LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions
-from seqboost.estimators.parameters import Rule, integer, one_of, plain_number, random_state_rule
 from seqboost.estimators.prediction import PREDICTION_RULES
 from seqboost.linear import LinearChain, LinearColumns, LinearRows, LinearWeights
 from seqboost.linear.kernels import linear_scores
@@ -42,6 +42,7 @@ RULES: dict[str, Rule] = {
     "n_voters": integer(1),
     "max_iter": integer(1),
     "order": integer(0, 8),
+    "beam": integer(1, none=True),
     **PREDICTION_RULES,
 }
 

@@ -26,15 +26,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from seqboost.core.exceptions import InputTypeError, ParameterError
+from seqboost.core.parameters import Rule, check_parameters, integer, one_of
 from seqboost.estimators.arguments import unchanged_on_failure
-from seqboost.estimators.automatic import automatic_window
 from seqboost.estimators.family.matrices import CodeWindows, IndicatorWindows, WindowMatrix, neighbours, with_columns
 from seqboost.estimators.labeler import Labeler
-from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import Rule, check_parameters, integer, one_of
 from seqboost.features import FeatureBinner
 from seqboost.linear import LinearColumns
 from seqboost.sequences import SequenceBatch
+from seqboost.training.dataset import Dataset
+from seqboost.training.defaults import automatic_window
 
 __all__ = ["RecurrentSlidingWindow", "SlidingWindow"]
 
@@ -82,7 +82,7 @@ class _WindowLabeler(Labeler):
             self.estimator_ = self._fitted(estimator, self._windows.transform(training.batch), training)
         return self
 
-    def _fitted(self, estimator: Any, matrix: Any, training: Labelled) -> Any:
+    def _fitted(self, estimator: Any, matrix: Any, training: Dataset) -> Any:
         """Return the classifier, trained on the matrix of windows."""
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class _WindowLabeler(Labeler):
 
     _rules: ClassVar[Mapping[str, Rule]] = WINDOW_RULES
 
-    def _fit_windows(self, training: Labelled, estimator: Any) -> None:
+    def _fit_windows(self, training: Dataset, estimator: Any) -> None:
         """Learn columns and windows, encoded as suits the classifier."""
         batch = training.batch
         self.window_ = automatic_window(self.window, batch)
@@ -116,7 +116,7 @@ class _WindowLabeler(Labeler):
         else:
             self._windows = IndicatorWindows(LinearColumns.fit(batch, binner))
 
-    def _trained_on(self, estimator: Any, matrix: Any, is_category: Any, training: Labelled) -> Any:
+    def _trained_on(self, estimator: Any, matrix: Any, is_category: Any, training: Dataset) -> Any:
         """Return the classifier, trained on the rows whose labels are observed."""
         rows = np.flatnonzero(training.labels >= 0)
         asked = estimator.get_params(deep=False).get("categorical_features", False)
@@ -235,7 +235,7 @@ class SlidingWindow(_WindowLabeler):
         self.categorical_features = categorical_features
         self.sequence = sequence
 
-    def _fitted(self, estimator: Any, matrix: Any, training: Labelled) -> Any:
+    def _fitted(self, estimator: Any, matrix: Any, training: Dataset) -> Any:
         return self._trained_on(estimator, matrix, self._windows.is_category, training)
 
     def _marginals(self, batch: SequenceBatch) -> NDArray[np.float64]:
@@ -318,7 +318,7 @@ class RecurrentSlidingWindow(_WindowLabeler):
         self.categorical_features = categorical_features
         self.sequence = sequence
 
-    def _fitted(self, estimator: Any, matrix: Any, training: Labelled) -> Any:
+    def _fitted(self, estimator: Any, matrix: Any, training: Dataset) -> Any:
         model = self._fit_on(estimator, matrix, training, training.labels)
         if self.training == "predicted":
             for _ in range(self.n_iter):
@@ -326,13 +326,13 @@ class RecurrentSlidingWindow(_WindowLabeler):
                 model = self._fit_on(estimator, matrix, training, said)
         return model
 
-    def _fit_on(self, estimator: Any, matrix: Any, training: Labelled, said: NDArray[np.int32]) -> Any:
+    def _fit_on(self, estimator: Any, matrix: Any, training: Dataset, said: NDArray[np.int32]) -> Any:
         """Return a classifier trained on windows and the labels that are ``said`` of the positions before."""
         extra = self._lag_columns(said, training.batch.offsets)
         is_category = np.append(self._windows.is_category, np.full(extra.shape[1], self._has_codes))
         return self._trained_on(clone(estimator), with_columns(matrix, extra), is_category, training)
 
-    def _said(self, estimator: Any, model: Any, matrix: Any, training: Labelled) -> NDArray[np.int32]:
+    def _said(self, estimator: Any, model: Any, matrix: Any, training: Dataset) -> NDArray[np.int32]:
         """Return labels that are predicted for the training sequences."""
         n_sequences = training.batch.n_sequences
         if self.n_folds is None or n_sequences < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,19 +26,20 @@ from seqboost.boosting import (
     tree_columns,
 )
 from seqboost.core.contexts import ContextSpace, context_space, observed_contexts
-from seqboost.core.exceptions import InputError
-from seqboost.estimators.future.model import LASTING, FutureModel
+from seqboost.core.exceptions import InputError, ParameterError
+from seqboost.estimators.future.model import FutureModel
 from seqboost.estimators.future.patterns import LEAST_GAIN, Pattern, PatternSearch
-from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.memory import FitMemory
-from seqboost.estimators.positions import Positions
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.model import Forest, forest_scores
 from seqboost.objectives import Bags, LocalLikelihood
 from seqboost.sequences import SequenceBatch
+from seqboost.training import FitConfig, FitData
+from seqboost.training.holdout import has_blocks, hold_out, hold_out_blocks
+from seqboost.training.memory import FitMemory
+from seqboost.training.positions import Positions
 from seqboost.trees import Limits, Problem
 
-__all__ = ["Growth"]
+__all__ = ["Growth", "PatternConfig", "with_held_out"]
 
 BINS = 20  # of Q as a column of level 1
 JOINT_LABELS = 10  # trees of level 1 see the labels before up to so many labels; with more, a table has them
@@ -45,27 +47,52 @@ SHARED_LABELS = 3  # one tree for all labels from so many on
 PATTERN_LAMBDA = 1.0  # G's curvature is that of a coin on average, whatever λ of level 1 is
 
 
+@dataclass(frozen=True)
+class PatternConfig:
+    """How patterns are looked for; fields as in :class:`~seqboost.FutureFeatureMEMM`."""
+
+    bag_size: int | None
+    direction: str
+    kind: str
+    max_patterns: int
+    pattern_start: float
+
+
+def with_held_out(data: FitData, config: FitConfig) -> FitData:
+    """Return the data with sequences held out, by which patterns are chosen, unless the user gave some."""
+    if data.validation is not None:
+        return data
+    training, fraction = data.training, config.stopping.validation_fraction
+    n_sequences = training.batch.n_sequences
+    if n_sequences < 2 and not has_blocks(training.batch.offsets):
+        raise ParameterError(
+            "patterns are chosen by held-out sequences, but X has only one sequence, which is too short to hold out "
+            "blocks of it; give X_val and y_val"
+        )
+    if n_sequences < 2:
+        kept, held_out = hold_out_blocks(training, fraction, config.seed)
+    else:
+        of_training, of_validation = hold_out(n_sequences, fraction, config.seed)
+        kept, held_out = training.take(of_training), training.take(of_validation)
+    return replace(data, training=kept, validation=held_out)
+
+
 class Growth:
     """The two levels in turns, on training and held-out sequences."""
 
-    def __init__(
-        self,
-        parameters: Mapping[str, Any],
-        parts: tuple[Labelled, Labelled],
-        n_labels: int,
-        seed: int,
-        n_threads: int,
-    ) -> None:
-        training, held_out = parts
-        self._parameters, self._n_labels, self._seed, self._n_threads = parameters, n_labels, seed, n_threads
-        self._batches = training.batch, held_out.batch
-        self._binner = self._fit_binner(training.batch, parameters["window"])
-        data = Positions.together(self._binner, training, held_out, n_threads)
-        self._binned, self._labels, self._weights = data.binned, data.labels, data.weights
-        self._is_training, self._n_fitted = data.is_training, data.n_fitted
+    def __init__(self, config: FitConfig, patterns: PatternConfig, data: FitData) -> None:
+        assert data.validation is not None
+        n_labels = len(data.classes)
+        self._config, self._patterns, self._n_labels = config, patterns, n_labels
+        self._seed, self._n_threads = config.seed, config.n_threads
+        self._batches = data.training.batch, data.validation.batch
+        self._binner = self._fit_binner(data.training.batch, config.features.window)
+        positions = Positions.together(self._binner, data, config.n_threads)
+        self._binned, self._labels, self._weights = positions.binned, positions.labels, positions.weights
+        self._is_training, self._n_fitted = positions.is_training, positions.n_fitted
         offsets = self._binned.offsets
-        self._bags = Bags(offsets, parameters["bag_size"], parameters["direction"])
-        self._order = parameters["order"]
+        self._bags = Bags(offsets, patterns.bag_size, patterns.direction)
+        self._order = config.chain.order
         self._joint = self._order == 0 or n_labels <= JOINT_LABELS
         self._check_memory()
         self._objective = LocalLikelihood(
@@ -78,27 +105,27 @@ class Growth:
                     f"no {name} label has its {self._order} labels before it observed as well; use a lower order, "
                     f"label more, or give other sequences as X_val and y_val"
                 )
-        self._set_columns(training.batch)
+        self._set_columns(data.training.batch)
 
     def _check_memory(self) -> None:
         """Refuse what would not fit into memory."""
         FitMemory(
             self._binned.n_rows, self._n_labels, self._order, self._binned.layout.n_cells,
-            self._parameters["max_leaf_nodes"], self._n_threads, self._binned.nbytes, self._n_labels >= SHARED_LABELS,
+            self._config.trees.max_leaf_nodes, self._n_threads, self._binned.nbytes, self._n_labels >= SHARED_LABELS,
         ).check(joint=self._joint)  # fmt: skip
 
     def _fit_binner(self, batch: SequenceBatch, window: Any) -> FeatureBinner:
         return FeatureBinner.fit(
-            batch, max_bins=self._parameters["max_bins"], window=window,
-            min_count=self._parameters["min_samples_leaf"], n_threads=self._n_threads,
+            batch, max_bins=self._config.features.max_bins, window=window,
+            min_count=self._config.trees.min_samples_leaf, n_threads=self._n_threads,
         )  # fmt: skip
 
     def _set_columns(self, batch: SequenceBatch) -> None:
         """Make room for the columns of patterns, in evenly spaced bins; until one is found, its column is constant."""
-        n = self._parameters["max_patterns"]
-        free = (f"{self._parameters['direction']}_pattern_{i}" for i in itertools.count())
+        n = self._patterns.max_patterns
+        free = (f"{self._patterns.direction}_pattern_{i}" for i in itertools.count())
         self._names = tuple(itertools.islice((name for name in free if name not in batch.schema.names), n))
-        window = self._parameters["window"]
+        window = self._config.features.window
         windows = dict(window) if isinstance(window, Mapping) else {"*": window}
         ladder = (np.arange(batch.n_rows) % BINS + 0.5) / BINS
         rows = batch.with_numbers(self._names, np.repeat(ladder[:, None], n, axis=1))
@@ -118,7 +145,7 @@ class Growth:
             scores = forest_scores(forest, rows, self._n_threads, start=start)
             base = np.zeros((rows.n_rows, self._n_labels))
             base[self._objective.scored_rows] = self._objective.observed_scores(scores, table)
-            news = self._new_patterns(base, score, self._parameters["max_patterns"] - len(found))
+            news = self._new_patterns(base, score, self._patterns.max_patterns - len(found))
             if not news:
                 break
             for pattern in news:
@@ -128,7 +155,13 @@ class Growth:
                 _note(history, "pattern", pattern.forest.n_rounds, pattern.score)
         effects = np.array([pattern.effect for pattern in found]).reshape(len(found), self._n_labels)
         forests = tuple(pattern.forest for pattern in found)
-        fitted = {name: self._parameters[name] for name in LASTING}
+        patterns = self._patterns
+        fitted = {
+            "order": self._order,
+            "bag_size": patterns.bag_size,
+            "direction": patterns.direction,
+            "pattern_start": patterns.pattern_start,
+        }
         binners = self._binner, self._level_binner
         return FutureModel(*binners, forest, table, forests, effects, self._names, fitted), history
 
@@ -165,9 +198,9 @@ class Growth:
             examples=Examples.of_sequences(
                 labels, slot if self._joint else np.zeros_like(slot), offsets, self._n_fitted
             ),
-            sampler=Everything(), step=SafeStep(), max_iter=self._parameters["max_iter"],
+            sampler=Everything(), step=SafeStep(), max_iter=self._config.max_iter,
             seed=self._seed + forest.n_rounds, n_threads=self._n_threads,
-            stopping=Stopping(self._parameters["n_iter_no_change"], 0.0), callbacks=callbacks,
+            stopping=Stopping(self._config.stopping.n_iter_no_change, 0.0), callbacks=callbacks,
         )  # fmt: skip
         scores = forest_scores(forest, rows, self._n_threads, start=start)
         ensemble, history = Ensemble(scores, table, self._n_threads), History(self._is_training, self._weights)
@@ -176,16 +209,16 @@ class Growth:
         return grown, kept.table, history.validation_score[kept.n_rounds], kept.n_rounds
 
     def _fitter(self, rows: BinnedRows, n_labels: int, order: int, *, shared: bool) -> TreeFitter:
-        parameters, n_features = self._parameters, rows.layout.n_features
+        trees, n_features = self._config.trees, rows.layout.n_features
         is_pattern = n_labels == 1
         limits = Limits(
-            max_leaf_nodes=parameters["max_leaf_nodes"], max_depth=parameters["max_leaf_nodes"],
-            min_samples_leaf=parameters["min_samples_leaf"],
-            l2_regularization=PATTERN_LAMBDA if is_pattern else float(parameters["l2_regularization"]),
+            max_leaf_nodes=trees.max_leaf_nodes, max_depth=trees.max_leaf_nodes,
+            min_samples_leaf=trees.min_samples_leaf,
+            l2_regularization=PATTERN_LAMBDA if is_pattern else float(trees.l2_regularization),
             min_gain=0.0, one_against_rest=False, n_drawn_features=n_features, n_tree_features=n_features,
         )  # fmt: skip
         problem = Problem(tree_columns(rows), context_space(n_labels, order, rows.offsets), limits)
-        learning_rate = 1.0 if is_pattern else parameters["learning_rate"]
+        learning_rate = 1.0 if is_pattern else float(self._config.learning_rate)
         return TreeFitter(
             problem, shared=shared, max_leaf_value=MAX_LEAF_VALUE, learning_rate=learning_rate,
             n_threads=self._n_threads,
@@ -197,9 +230,9 @@ class Growth:
         labels[self._objective.scored_rows] = self._labels[self._objective.scored_rows]
         search = PatternSearch(
             self._binned, self._fitter(self._binned, 1, 0, shared=False), self._bags, labels, self._weights,
-            int(self._is_training.sum()), float(self._parameters["pattern_start"]), self._seed, self._n_threads,
+            int(self._is_training.sum()), self._patterns.pattern_start, self._seed, self._n_threads,
         )  # fmt: skip
-        shared = self._parameters["patterns"] == "shared" or self._n_labels == 2
+        shared = self._patterns.kind == "shared" or self._n_labels == 2
         found: list[Pattern] = []
         for label in [None] if shared else range(self._n_labels):
             if len(found) == room:

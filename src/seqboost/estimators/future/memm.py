@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils import check_random_state
 
+from seqboost.boosting import Callback
 from seqboost.chain import Potentials
-from seqboost.core.exceptions import ParameterError
-from seqboost.estimators.arguments import unchanged_on_failure, validation_pair, where
-from seqboost.estimators.future.growth import Growth
-from seqboost.estimators.future.model import LASTING, FutureModel
-from seqboost.estimators.holdout import has_blocks, hold_out, hold_out_blocks
-from seqboost.estimators.labeler import MANY_LABELS
-from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.parameters import (
+from seqboost.core.parameters import (
     check_parameters,
     integer,
     one_of,
-    plain_number,
+    plain_fields,
     random_state_rule,
     real,
     verbose_rule,
 )
-from seqboost.estimators.pieces import in_pieces
-from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
-from seqboost.estimators.progress import compile_notice, progress_bar
-from seqboost.estimators.treecrf import NO_ROUNDS, STARTS
+from seqboost.estimators.boosted import BoostedLabeler
+from seqboost.estimators.future.growth import Growth, PatternConfig, with_held_out
+from seqboost.estimators.future.model import LASTING, FutureModel
+from seqboost.estimators.labeler import MANY_LABELS
+from seqboost.estimators.prediction import PREDICTION_RULES, in_pieces
 from seqboost.sequences import SequenceBatch
+from seqboost.training import (
+    ChainConfig,
+    FeatureConfig,
+    FitConfig,
+    FitData,
+    FitResult,
+    StoppingConfig,
+    TreeConfig,
+)
+from seqboost.training.progress import compile_notice, progress_bar
 
 __all__ = ["FutureFeatureMEMM"]
 
@@ -50,10 +54,11 @@ RULES = {
     "validation_fraction": real(0.0, 0.9, open_low=True),
     "n_iter_no_change": integer(1),
     "verbose": verbose_rule(),
+    "beam": integer(1, none=True),
 }
 
 
-class FutureFeatureMEMM(SequenceLabeler):
+class FutureFeatureMEMM(BoostedLabeler):
     """A left-to-right labeller that learns patterns in later (or earlier) positions by itself.
 
     An MEMM chooses labels one after another and cannot take back what a later position makes wrong. This one looks for
@@ -112,6 +117,9 @@ class FutureFeatureMEMM(SequenceLabeler):
     False True False False False False False False
     """
 
+    _result: FutureModel
+    init_ = "labels"
+
     def __init__(
         self,
         order: int = 1,
@@ -165,77 +173,51 @@ class FutureFeatureMEMM(SequenceLabeler):
     def _label_limit(self) -> int | None:
         return MANY_LABELS
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        X_val: Any = None,
-        y_val: Any = None,
-        sample_weight_val: Any = None,
-    ) -> FutureFeatureMEMM:
-        """Train on sequences.
+    def _config(self) -> FitConfig:
+        check_parameters(type(self).__name__, vars(self), RULES)
+        config = FitConfig(
+            trees=TreeConfig(
+                max_leaf_nodes=self.max_leaf_nodes,
+                min_samples_leaf=self.min_samples_leaf,
+                l2_regularization=self.l2_regularization,
+            ),
+            chain=ChainConfig(self.order, init="labels"),
+            features=FeatureConfig(self.window, self.max_bins, categorical_features=self.categorical_features),
+            stopping=StoppingConfig(True, self.validation_fraction, False, self.n_iter_no_change),
+            learning_rate=self.learning_rate,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+            seed=self._seed(),
+            n_threads=self._n_threads,
+        )
+        return plain_fields(config)
 
-        Parameters
-        ----------
-        X, y, sample_weight, X_val, y_val, sample_weight_val
-            As in :meth:`TreeCRF.fit`. A position whose label, or one of the ``order`` labels before it, is unobserved
-            is not trained on.
+    def _train(
+        self, config: FitConfig, data: FitData, callbacks: Sequence[Callback], earlier: FitResult | None
+    ) -> tuple[FutureModel, dict[str, list[Any]]]:
+        patterns = PatternConfig(
+            self.bag_size, self.direction, self.patterns, self.max_patterns, float(self.pattern_start)
+        )
+        growth = Growth(config, plain_fields(patterns), with_held_out(data, config))
+        with compile_notice(config.verbose), progress_bar(config.max_iter, config.verbose) as bars:
+            return growth.run([*bars, *callbacks])
 
-        Returns
-        -------
-        self : FutureFeatureMEMM
-        """
-        parameters = {name: plain_number(value) for name, value in self.get_params(deep=False).items()}
-        check_parameters(type(self).__name__, parameters, RULES)
-        X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, None)
-        with unchanged_on_failure(self):
-            training = self._learned(X, y, sample_weight)
-            seed = int(check_random_state(self.random_state).randint(2**31))
-            training, held_out = self._divided(training, (X_val, y_val, sample_weight_val), seed)
-            growth = Growth(parameters, (training, held_out), len(self.classes_), seed, self._n_threads)
-            with compile_notice(self.verbose), progress_bar(parameters["max_iter"], self.verbose) as bars:
-                model, history = growth.run(bars)
-            self._set_model(model)
-            self.history_ = history
-            if model.forest.n_trees == 0 and not model.patterns:
-                warnings.warn(NO_ROUNDS.format(type(self).__name__, STARTS["labels"]), stacklevel=2)
-        return self
+    def _set_result(self, result: tuple[FutureModel, dict[str, list[Any]]]) -> None:
+        self._result, self.history_ = result
+        self.patterns_ = self._result.described(self.classes_.tolist())
 
-    def _divided(self, training: Labelled, validation: tuple[Any, Any, Any], seed: int) -> tuple[Labelled, Labelled]:
-        """Return training and held-out sequences."""
-        X_val, y_val, weights_val = validation
-        if X_val is not None:
-            with where("In the validation data"):
-                return training, self._known(X_val, y_val, weights_val, "y_val")
-        n_sequences = training.batch.n_sequences
-        if n_sequences < 2 and has_blocks(training.batch.offsets):
-            return hold_out_blocks(training, self.validation_fraction, seed)
-        if n_sequences < 2:
-            raise ParameterError(
-                f"{type(self).__name__} needs sequences to hold out, by which patterns are chosen, but X has only one; "
-                f"give X_val and y_val"
-            )
-        kept, held_out = hold_out(n_sequences, self.validation_fraction, seed)
-        return training.take(kept), training.take(held_out)
+    @property
+    def _n_rounds(self) -> int:
+        return max(self._result.forest.n_trees, len(self._result.patterns))
 
     # --------------------------------------------------------------------------------------------- prediction
 
-    def _set_model(self, model: FutureModel) -> None:
-        self._model = model
-        self.patterns_ = model.described(self.classes_.tolist())
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell whether fit has been called."""
-        return hasattr(self, "_model")
-
     def _scored(self, batch: SequenceBatch) -> Potentials:
-        return self._model.potentials(batch, self._n_threads)
+        return self._result.potentials(batch, self._n_threads)
 
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""
-        return in_pieces(batch, len(self.classes_) ** (1 + self._model.fitted["order"]))
+        return in_pieces(batch, len(self.classes_) ** (1 + self._result.fitted["order"]))
 
     def _marginals(self, batch: SequenceBatch) -> NDArray[np.float32]:
         return np.concatenate([super(FutureFeatureMEMM, self)._marginals(piece) for piece in self._pieces(batch)])
@@ -264,7 +246,7 @@ class FutureFeatureMEMM(SequenceLabeler):
         6
         """
         batch = self._opened(X)
-        return batch.restore(expit(self._model.pattern_scores(batch, self._n_threads)))
+        return batch.restore(expit(self._result.pattern_scores(batch, self._n_threads)))
 
     def future_features(self, X: Any) -> Any:
         """Return how surely the bag of each position holds each of the patterns: Q.
@@ -278,16 +260,15 @@ class FutureFeatureMEMM(SequenceLabeler):
         list of ndarray of shape (n_elements, n_patterns); for a table one array
         """
         batch = self._opened(X)
-        return batch.restore(self._model.future_features(batch, self._n_threads))
+        return batch.restore(self._result.future_features(batch, self._n_threads))
 
     # --------------------------------------------------------------------------------------------- model file
 
     def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays, header = self._model.to_arrays()
+        arrays, header = self._result.to_arrays()
         return arrays, {**header, "history": self.history_}
 
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
         check_parameters(type(self).__name__, {name: header["fitted"][name] for name in LASTING}, LASTING)
         model = FutureModel.from_arrays(arrays, header, self._schema, len(self.classes_))
-        self.history_ = header["history"]
-        self._set_model(model)
+        self._set_result((model, header["history"]))

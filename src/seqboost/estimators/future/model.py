@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, locally_normalised
 from seqboost.core.contexts import ContextSpace
+from seqboost.core.parameters import Rule, integer, one_of, real
 from seqboost.core.stored import Stored
-from seqboost.estimators.parameters import Rule, integer, one_of, real
 from seqboost.features import FeatureBinner, FeatureLayout
 from seqboost.model import Forest, forest_scores
 from seqboost.objectives import Bags

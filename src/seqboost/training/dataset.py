@@ -13,11 +13,11 @@ from seqboost.objectives.checks import check_observed
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["Labelled"]
+__all__ = ["Dataset"]
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class Dataset:
     """Sequences with coded labels and weights."""
 
     batch: SequenceBatch
@@ -26,19 +26,19 @@ class Labelled:
     name: str = "y"  # what the user calls the labels
     numbers: NDArray[np.intp] | None = None  # (n_sequences,) the user's numbers of the sequences; None: as they come
 
-    def take(self, sequences: NDArray[np.intp]) -> Labelled:
+    def take(self, sequences: NDArray[np.intp]) -> Dataset:
         """Return some of the sequences."""
         rows = np.concatenate([np.arange(*self.batch.offsets[s : s + 2]) for s in sequences])
         numbers = sequences if self.numbers is None else self.numbers[sequences]
-        return Labelled(self.batch[sequences], self.labels[rows], self.weights[sequences], self.name, numbers)
+        return Dataset(self.batch[sequences], self.labels[rows], self.weights[sequences], self.name, numbers)
 
-    def cut(self, offsets: NDArray[np.int64]) -> Labelled:
+    def cut(self, offsets: NDArray[np.int64]) -> Dataset:
         """Return the same rows as other sequences: long ones in pieces, which begin at ``offsets``."""
         source = np.searchsorted(self.batch.offsets, offsets[:-1], side="right") - 1
         numbers = source if self.numbers is None else self.numbers[source]
-        return Labelled(self.batch.cut(offsets), self.labels, self.weights[source], self.name, numbers)
+        return Dataset(self.batch.cut(offsets), self.labels, self.weights[source], self.name, numbers)
 
-    def informative(self) -> Labelled:
+    def informative(self) -> Dataset:
         """Return the sequences that say something: with a weight, and with at least one observed label.
 
         Others would count as rows of leaves, and held out they would stop the training at once.
@@ -59,7 +59,7 @@ class Labelled:
         --------
         >>> from seqboost.sequences import as_batch
         >>> labels = np.array([0, 1, -1, 0], dtype=np.int32)
-        >>> Labelled(as_batch([np.zeros((2, 1)), np.zeros((2, 1))]), labels, np.array([2.0, 2.0])).n_judging()
+        >>> Dataset(as_batch([np.zeros((2, 1)), np.zeros((2, 1))]), labels, np.array([2.0, 2.0])).n_judging()
         (6.0, 3.0)
         """
         weights = np.repeat(self.weights, self.batch.lengths)[self.labels >= 0]

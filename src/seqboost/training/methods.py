@@ -17,7 +17,7 @@ mean of gradients in leaves    ``curvature="count"``                   ``objecti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from seqboost.boosting import (
@@ -36,17 +36,11 @@ from seqboost.boosting import (
     Uniform,
 )
 from seqboost.core.exceptions import ParameterError
-from seqboost.estimators.parameters import Rule, real
-from seqboost.estimators.prediction import WEIGHTED_VITERBI
+from seqboost.core.parameters import Rule, real
 from seqboost.objectives import Likelihood, LocalLikelihood, PositionLikelihood, PseudoLikelihood
 
 __all__ = [
     "ObjectiveClass",
-    "check_class_weight",
-    "check_refit",
-    "check_sampling",
-    "check_still_held_out",
-    "check_weights_outside_trees",
     "ensemble_maker",
     "objective_class",
     "sampler_of",
@@ -91,56 +85,6 @@ def sampler_of(sampling: Any, n_bags: int) -> Sampler:
     if real(0, 1, open_low=True)[0](sampling):
         return Uniform(float(sampling))
     raise ParameterError(f"sampling cannot be {sampling!r}")
-
-
-def check_sampling(sampling: Any, trees: str) -> None:
-    """Raise ParameterError if a sampler needs a label of its tree, and trees have none of their own."""
-    if trees == "shared" and isinstance(sampler_of(sampling, 1), Stratified):
-        raise ParameterError(
-            f"sampling={sampling!r} divides the examples into positive and negative ones of a tree's label, but with "
-            f"trees='shared' a tree is for all labels; use trees='per_label', or a share, 'goss' or another sampler"
-        )
-
-
-def check_class_weight(parameters: Mapping[str, Any]) -> None:
-    """Raise ParameterError if class weights would have no effect, or an objective lacks the posteriors it needs."""
-    if parameters["objective"] == "position_likelihood":
-        if parameters["pseudo_likelihood_rounds"] or parameters["beam"] is not None:
-            raise ParameterError(
-                "objective='position_likelihood' needs P(y_t | X) in every round of training; use "
-                "pseudo_likelihood_rounds=0 and beam=None (a beam of prediction can be set after fit)"
-            )
-    elif parameters["class_weight"] is not None and parameters["decoding"] == "viterbi":
-        raise ParameterError(WEIGHTED_VITERBI)
-
-
-def check_weights_outside_trees(parameters: Mapping[str, Any], class_weights: Any) -> None:
-    """Raise ParameterError if a warm start would weight labels again that an earlier version weighted in the trees."""
-    weighted = parameters["class_weight"] is not None and parameters["objective"] != "position_likelihood"
-    if weighted and class_weights is None:
-        raise ParameterError(
-            "this model was trained with class_weight by an earlier version, which put the weights into the trees; it "
-            "cannot be trained further. Train it anew (warm_start=False)"
-        )
-
-
-def check_refit(parameters: Mapping[str, Any]) -> None:
-    """Raise ParameterError if a model is to be trained again on sequences that a warm start would hold out again."""
-    if parameters["refit"] is True and parameters["warm_start"]:
-        raise ParameterError(
-            "refit=True trains on the held-out sequences as well, so that warm_start=True could not be stopped by them "
-            "any more; use refit=False (or 'auto'), or warm_start=False"
-        )
-
-
-def check_still_held_out(refitted: bool) -> None:
-    """Raise ParameterError if a warm start is to be stopped by sequences that the model was trained on."""
-    if refitted:
-        raise ParameterError(
-            "the last fit trained again on the sequences it had held out (refit), so they cannot stop a warm start; "
-            "give X_val and y_val, or set early_stopping=False, or make the first fit with warm_start=True (or "
-            "refit=False)"
-        )
 
 
 def step_of(step: str, curvature: str, learning_rate: float) -> Step:

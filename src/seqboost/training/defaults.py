@@ -17,36 +17,32 @@
     curvature "newton", whose steps are longer, 0.1, or 0.25 for many labels.
 
 These rules were chosen by cross-validation on the training parts of all sets: ``benchmarks/defaults.py``. Where none of
-them is right everywhere, held-out sequences decide (:mod:`seqboost.estimators.trials`).
+them is right everywhere, held-out sequences decide (:mod:`seqboost.training.tuning`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from seqboost.boosting import Stratified
-from seqboost.estimators.methods import sampler_of
-from seqboost.estimators.seen import uses_seen
+from seqboost.core.parameters import check_unchanged
 from seqboost.features import MAX_DENSE_CATEGORIES, SPARSE_KEY
 from seqboost.sequences import SequenceBatch
+from seqboost.training.config import FitConfig, is_auto, lasting_settings, with_lasting_settings
+from seqboost.training.methods import sampler_of
 
 __all__ = [
-    "AUTOMATIC",
     "FEW_LABELS",
     "PENALTY",
-    "automatic_rate",
     "automatic_window",
-    "is_auto",
-    "kept",
+    "continued",
     "no_window",
     "resolved",
     "wider_window",
 ]
-
-AUTOMATIC = ("window", "trees", "init", "l2_regularization")
 
 WINDOW_FEATURES = 100  # that a window of dense columns is meant to have
 WIDEST = 6  # positions on each side
@@ -56,36 +52,49 @@ FEW_LABELS = 10  # up to so many, small steps reach the best round in time, and 
 PENALTY = 10.0  # λ
 
 
-def resolved(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> dict[str, Any]:
-    """Return the parameters with the choices that depend on training data made."""
-    rules = {"window": _window, "trees": _trees, "init": _init, "l2_regularization": _penalty}
-    chosen = {name: rules[name](parameters, batch, n_labels) for name in AUTOMATIC if is_auto(parameters[name])}
-    return {**parameters, **chosen}
+def resolved(config: FitConfig, batch: SequenceBatch, n_labels: int) -> FitConfig:
+    """Return the configuration with every "auto" replaced, except for potentials: what there is room for decides."""
+    trees, chain = config.trees, config.chain
+    config = replace(
+        config,
+        trees=replace(
+            trees,
+            kind=_trees(config, n_labels) if is_auto(trees.kind) else trees.kind,
+            l2_regularization=PENALTY if is_auto(trees.l2_regularization) else float(trees.l2_regularization),
+        ),
+        chain=replace(chain, init=_init(config, batch) if is_auto(chain.init) else chain.init),
+        features=replace(config.features, window=automatic_window(config.features.window, batch)),
+    )
+    return replace(config, learning_rate=_rate(config, n_labels))
 
 
-def kept(parameters: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a warm start: "auto" is what it came to in the earlier fit."""
-    return {**parameters, **{name: earlier[name] for name in (*AUTOMATIC, "potentials") if is_auto(parameters[name])}}
+def continued(config: FitConfig, earlier: FitConfig, n_labels: int) -> FitConfig:
+    """Return the configuration of a warm start: "auto" is what it came to in the earlier fit.
+
+    Raise ParameterError if it differs from the earlier fit in what the trees rest on.
+    """
+    known, asked = lasting_settings(earlier), lasting_settings(config)
+    automatic = ("window", "trees", "init", "l2_regularization", "potentials")
+    config = with_lasting_settings(config, {name: known[name] for name in automatic if is_auto(asked[name])})
+    del known["l2_regularization"]
+    check_unchanged(known, lasting_settings(config))
+    return replace(config, seed=earlier.seed, learning_rate=_rate(config, n_labels))
 
 
-def is_auto(value: Any) -> bool:
-    """Tell whether a value is the word "auto"; windows may be arrays."""
-    return isinstance(value, str) and value == "auto"
-
-
-def automatic_rate(parameters: Mapping[str, Any], n_labels: int) -> float:
-    """Return the learning rate as given, or what ``"auto"`` comes to once the others are chosen."""
-    if not is_auto(parameters["learning_rate"]):
-        return float(parameters["learning_rate"])
-    if parameters["curvature"] == "newton":
+def _rate(config: FitConfig, n_labels: int) -> float:
+    """Return the learning rate as given, or what "auto" comes to once the others are chosen."""
+    if not is_auto(config.learning_rate):
+        return float(config.learning_rate)
+    curvature = config.method.curvature
+    if curvature == "newton":
         return 0.1 if n_labels <= FEW_LABELS else 0.25
-    is_slow = n_labels > FEW_LABELS and parameters["init"] == "labels" and parameters["curvature"] == "mixing"
+    is_slow = n_labels > FEW_LABELS and config.chain.init == "labels" and curvature == "mixing"
     return 0.5 if is_slow else 0.25
 
 
 def automatic_window(window: Any, batch: SequenceBatch) -> Any:
     """Return a window as given, or the one that ``"auto"`` comes to."""
-    return _window({}, batch, 0) if is_auto(window) else window
+    return _window(batch) if is_auto(window) else window
 
 
 def wider_window(window: Any, batch: SequenceBatch) -> Any:
@@ -124,7 +133,7 @@ def _side(window: Any) -> int:
     return side
 
 
-def _window(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> Any:
+def _window(batch: SequenceBatch) -> Any:
     n_columns = len(batch.schema.columns)
     if n_columns == 0 or len(batch.categories) > MOST_SYMBOLS:
         return 0
@@ -140,15 +149,11 @@ def _around(side: int, batch: SequenceBatch) -> Any:
     return side if batch.sparse is None else {"*": side, SPARSE_KEY: 0}
 
 
-def _trees(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> str:
-    needs_labels = isinstance(sampler_of(parameters["sampling"], 1), Stratified)
+def _trees(config: FitConfig, n_labels: int) -> str:
+    needs_labels = isinstance(sampler_of(config.method.sampling, 1), Stratified)
     return "shared" if n_labels >= SHARED_LABELS and not needs_labels else "per_label"
 
 
-def _init(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> str:
+def _init(config: FitConfig, batch: SequenceBatch) -> str:
     most = max([len(batch.schema.sparse_names), *map(len, batch.categories)], default=0)
-    return "linear" if most > MAX_DENSE_CATEGORIES and not uses_seen(parameters) else "labels"
-
-
-def _penalty(parameters: Mapping[str, Any], batch: SequenceBatch, n_labels: int) -> float:
-    return PENALTY
+    return "linear" if most > MAX_DENSE_CATEGORIES and not config.uses_seen else "labels"

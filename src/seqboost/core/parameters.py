@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,12 +19,14 @@ __all__ = [
     "integer",
     "n_jobs_rule",
     "one_of",
+    "plain_fields",
     "plain_number",
     "random_state_rule",
     "real",
     "verbose_rule",
 ]
 
+D = TypeVar("D", bound=Any)
 Rule = tuple[Callable[[Any], bool], str]
 NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # which Python and NumPy count among the integers
 
@@ -31,6 +34,15 @@ NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # which Python and NumPy count am
 def plain_number(value: Any) -> Any:
     """Return a numpy scalar, as GridSearchCV draws them from arrays, as Python's own number, bool or string."""
     return value.item() if isinstance(value, (np.bool_, np.integer, np.floating, np.str_)) else value
+
+
+def plain_fields(config: D) -> D:
+    """Return a frozen dataclass with plain numbers in all its fields, those of dataclasses inside it included."""
+    changes = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        changes[field.name] = plain_fields(value) if dataclasses.is_dataclass(value) else plain_number(value)
+    return dataclasses.replace(config, **changes)
 
 
 def integer(low: int, high: float = math.inf, *, none: bool = False) -> Rule:
@@ -102,13 +114,13 @@ def check_parameters(name: str, parameters: Mapping[str, Any], rules: Mapping[st
             raise ParameterError(f"The {key!r} parameter of {name} must be {expected}. Got {value!r} instead.")
 
 
-def check_unchanged(name: str, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_unchanged(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise ParameterError if a warm start comes with another value of a parameter that the earlier trees rest on."""
     for key, value in earlier.items():
         if not _is_same(value, now[key]):
             raise ParameterError(
-                f"The {key!r} parameter of {name} was {value!r} in the last fit and is {now[key]!r} now, but "
-                f"warm_start adds to the trees of the last fit. Set it back, or start anew with warm_start=False."
+                f"The {key!r} parameter was {value!r} in the last fit and is {now[key]!r} now, but warm_start adds to "
+                f"the trees of the last fit. Set it back, or start anew with warm_start=False."
             )
 
 

@@ -14,9 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.estimators.labelled import Labelled
+from seqboost.core.exceptions import ParameterError
+from seqboost.training.config import FitConfig
+from seqboost.training.dataset import Dataset
 
-__all__ = ["ENOUGH_SEQUENCES", "SHORTEST_BLOCK", "Divisions", "has_blocks", "hold_out", "hold_out_blocks"]
+__all__ = [
+    "ENOUGH_SEQUENCES",
+    "SHORTEST_BLOCK",
+    "Divisions",
+    "divisions_of",
+    "has_blocks",
+    "hold_out",
+    "hold_out_blocks",
+]
 
 ENOUGH_SEQUENCES = 20
 """With so many sequences, some of them are held out; with fewer, blocks of long ones."""
@@ -57,25 +67,25 @@ def has_blocks(offsets: NDArray[np.int64]) -> bool:
     return bool(offsets[-1] >= ENOUGH_SEQUENCES * SHORTEST_BLOCK)
 
 
-def hold_out_blocks(labelled: Labelled, fraction: float, seed: int, part: int = 0) -> tuple[Labelled, Labelled]:
+def hold_out_blocks(dataset: Dataset, fraction: float, seed: int, part: int = 0) -> tuple[Dataset, Dataset]:
     """Hold out blocks of sequences; what lies between two of them stays one piece.
 
     Examples
     --------
     >>> from seqboost.sequences import as_batch
-    >>> one = Labelled(as_batch([np.arange(2000.0)[:, None]]), np.zeros(2000, np.int32), np.ones(1))
+    >>> one = Dataset(as_batch([np.arange(2000.0)[:, None]]), np.zeros(2000, np.int32), np.ones(1))
     >>> kept, held = hold_out_blocks(one, 0.1, seed=0)
     >>> kept.batch.lengths, held.batch.lengths
     (array([ 400, 1400]), array([100, 100]))
     """
-    offsets = _block_offsets(labelled.batch.offsets)
+    offsets = _block_offsets(dataset.batch.offsets)
     kept, held = hold_out(len(offsets) - 1, fraction, seed, part)
     is_kept = np.zeros(len(offsets), dtype=bool)
     is_kept[kept] = True
-    begins = np.isin(offsets, labelled.batch.offsets)  # of a sequence, or the end
+    begins = np.isin(offsets, dataset.batch.offsets)  # of a sequence, or the end
     edge = begins | ~is_kept
     edge[1:] |= ~is_kept[:-1]
-    pieces = labelled.cut(offsets[edge])
+    pieces = dataset.cut(offsets[edge])
     is_training = is_kept[edge][:-1]
     return pieces.take(np.flatnonzero(is_training)), pieces.take(np.flatnonzero(~is_training))
 
@@ -88,25 +98,44 @@ class Divisions:
     Therefore numbers from 1 on hold out whole sequences if there are a few, and only they should judge between models.
     """
 
-    labelled: Labelled
+    dataset: Dataset
     fraction: float
     seed: int
     by_blocks: bool
 
-    def __call__(self, number: int) -> tuple[Labelled, Labelled]:
+    def __call__(self, number: int) -> tuple[Dataset, Dataset]:
         """Return what is trained on and what is held out."""
         if self.by_blocks and (number == 0 or not self._judges_are_whole):
-            return hold_out_blocks(self.labelled, self.fraction, self.seed, number)
-        kept, held = hold_out(self.labelled.batch.n_sequences, self.fraction, self.seed, number)
-        return self.labelled.take(kept), self.labelled.take(held)
+            return hold_out_blocks(self.dataset, self.fraction, self.seed, number)
+        kept, held = hold_out(self.dataset.batch.n_sequences, self.fraction, self.seed, number)
+        return self.dataset.take(kept), self.dataset.take(held)
 
     def judging(self, most: int) -> range:
         """Return the numbers of divisions, at most so many, that may judge; none holds out what another does."""
-        offsets = self.labelled.batch.offsets
+        offsets = self.dataset.batch.offsets
         n_pieces = len(_block_offsets(offsets) if self.by_blocks and not self._judges_are_whole else offsets) - 1
         first = int(self.by_blocks and self._judges_are_whole)
         return range(first, first + min(most, n_pieces // _n_held(n_pieces, self.fraction)))
 
     @property
     def _judges_are_whole(self) -> bool:
-        return not self.by_blocks or self.labelled.batch.n_sequences >= JUDGING_SEQUENCES
+        return not self.by_blocks or self.dataset.batch.n_sequences >= JUDGING_SEQUENCES
+
+
+def divisions_of(training: Dataset, config: FitConfig) -> Divisions | None:
+    """Return ways to hold out sequences, or None if none are to be held out."""
+    early_stopping, transitions = config.stopping.early_stopping, config.chain.transitions
+    if early_stopping is False:
+        return None
+    n_sequences = training.batch.n_sequences
+    # A block that begins inside a span would break the rules of a scheme.
+    can_cut = isinstance(transitions, str) and transitions == "any" and has_blocks(training.batch.offsets)
+    if early_stopping == "auto" and n_sequences < ENOUGH_SEQUENCES and not can_cut:
+        return None
+    by_blocks = can_cut and n_sequences < (ENOUGH_SEQUENCES if early_stopping == "auto" else 2)
+    if n_sequences < 2 and not by_blocks:
+        raise ParameterError(
+            "early_stopping=True needs sequences to hold out, but X has only one, which cannot be cut (it is "
+            "short, or `transitions` has rules for its ends); give X_val and y_val, or set early_stopping=False"
+        )
+    return Divisions(training, config.stopping.validation_fraction, config.seed, by_blocks)

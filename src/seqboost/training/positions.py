@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.estimators.labelled import Labelled
 from seqboost.features import BinnedRows, FeatureBinner
+from seqboost.training.dataset import Dataset
+from seqboost.training.result import FitData
 
 __all__ = ["Positions"]
 
@@ -20,7 +21,7 @@ class Positions:
 
     Attributes
     ----------
-    parts : tuple of Labelled
+    parts : tuple of Dataset
         The training sequences, and the validation sequences if there are any.
     binned : BinnedRows
         Columns of all of them.
@@ -28,30 +29,35 @@ class Positions:
         −1 = unobserved.
     weights : ndarray of float64, shape (n_sequences,)
         Weights of sequences.
+    classes : ndarray of shape (n_labels,)
+        The labels.
+    class_weights : ndarray of float64 of shape (n_labels,) or None
+        Weights of labels; None: all are 1.
     """
 
-    parts: tuple[Labelled, ...]
+    parts: tuple[Dataset, ...]
     binned: BinnedRows
     labels: NDArray[np.int32]
     weights: NDArray[np.float64]
+    classes: NDArray[Any]
+    class_weights: NDArray[np.float64] | None = None
 
     @classmethod
-    def together(
-        cls, binner: FeatureBinner, training: Labelled, validation: Labelled | None, n_threads: int
-    ) -> Positions:
+    def together(cls, binner: FeatureBinner, data: FitData, n_threads: int) -> Positions:
         """Bin training and validation sequences."""
-        binned = binner.transform(training.batch, n_threads=n_threads)
-        if validation is None:
-            return cls((training,), binned, training.labels, training.weights)
+        parts = (data.training,) if data.validation is None else (data.training, data.validation)
+        binned = [binner.transform(part.batch, n_threads=n_threads) for part in parts]
         return cls(
-            (training, validation),
-            BinnedRows.concatenate(binned, binner.transform(validation.batch, n_threads=n_threads)),
-            np.concatenate([training.labels, validation.labels]),
-            np.concatenate([training.weights, validation.weights]),
+            parts,
+            binned[0] if len(binned) == 1 else BinnedRows.concatenate(*binned),
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            data.classes,
+            data.class_weights,
         )
 
     @property
-    def training(self) -> Labelled:
+    def training(self) -> Dataset:
         """The training sequences."""
         return self.parts[0]
 
@@ -70,9 +76,7 @@ class Positions:
         """Where sequences begin, (n_sequences + 1,)."""
         return self.binned.offsets
 
-    def check_possible(
-        self, table: NDArray[np.float64], end: NDArray[np.float64], order: int, classes: list[Any]
-    ) -> None:
+    def check_possible(self, table: NDArray[np.float64], end: NDArray[np.float64], order: int) -> None:
         """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
         for part in self.parts:
-            part.check_possible(table, end, order, classes)
+            part.check_possible(table, end, order, self.classes.tolist())

@@ -15,10 +15,6 @@ from seqboost.boosting import History, label_table
 from seqboost.chain import Potentials, posterior
 from seqboost.core.contexts import ContextSpace, observed_contexts
 from seqboost.core.exceptions import InputError
-from seqboost.estimators.positions import Positions
-from seqboost.estimators.seen import SeenStart, seen_start, uses_seen
-from seqboost.estimators.settings import Settings, Trained
-from seqboost.estimators.transitions import constraint_scores
 from seqboost.features import FeatureBinner
 from seqboost.linear import (
     LinearColumns,
@@ -33,6 +29,11 @@ from seqboost.linear import (
     linear_start,
 )
 from seqboost.model import forest_scores
+from seqboost.training.config import FitConfig
+from seqboost.training.positions import Positions
+from seqboost.training.result import FitResult
+from seqboost.training.seen import SeenStart, seen_start
+from seqboost.training.transitions import constraint_scores
 
 __all__ = ["Start", "fresh_start", "labels_alone", "linear_task", "resumed_start", "seen_labels_alone"]
 
@@ -51,7 +52,7 @@ class Start(NamedTuple):
 
 
 def labels_alone(
-    data: Positions, space: ContextSpace, settings: Settings
+    data: Positions, space: ContextSpace, config: FitConfig
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the table and the end scores of the chain of the labels alone, within the constraints.
 
@@ -61,12 +62,12 @@ def labels_alone(
     _, contexts = observed_contexts(labels, offsets, space.n_labels, space.order, mark_unobserved=True)
     row_weights = np.repeat(data.training.weights, np.diff(offsets))
     table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
-    forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, data.labels, data.offsets)
+    forbidden, end = constraint_scores(config.chain.transitions, space, data.classes, data.labels, data.offsets)
     table += forbidden
-    if settings.class_weights is None or settings["objective"] != "position_likelihood":
+    if data.class_weights is None or not config.weights_in_terms:
         return table, end
     chain = Potentials(np.zeros((space.n_labels, len(labels), 1), dtype=np.float32), table, offsets, space.order, end)
-    return with_weights(chain, settings.class_weights, settings.n_threads), end
+    return with_weights(chain, data.class_weights, config.n_threads), end
 
 
 def with_weights(chain: Potentials, class_weights: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]:
@@ -94,45 +95,45 @@ def with_weights(chain: Potentials, class_weights: NDArray[np.float64], n_thread
     return table
 
 
-def seen_labels_alone(data: Positions, settings: Settings, earlier: Trained | None) -> SeenStart | None:
+def seen_labels_alone(data: Positions, config: FitConfig, earlier: FitResult | None) -> SeenStart | None:
     """Return contexts, table and end scores of ``contexts="seen"``; None if all contexts are used."""
-    if not uses_seen(settings):
+    if not config.uses_seen:
         return None
     for part in data.parts:
         part.check_observed("contexts='seen'")
-    classes, offsets = settings.classes, data.training.batch.offsets
+    classes, offsets = data.classes, data.training.batch.offsets
     known = earlier.model.contexts if earlier is not None else None
     if earlier is not None and known is not None:
         limits, end = known.constraints(), earlier.model.end
     else:
         space = ContextSpace(len(classes), 1)
-        limits, end = constraint_scores(settings["transitions"], space, classes, data.labels, data.offsets)
+        limits, end = constraint_scores(config.chain.transitions, space, classes, data.labels, data.offsets)
     if np.isinf(limits.sum() + end.sum()):
-        data.check_possible(limits, end, 1, classes.tolist())
+        data.check_possible(limits, end, 1)
     if earlier is not None and known is not None:
         return SeenStart(known, earlier.model.table, end)
     weights = np.repeat(data.training.weights, np.diff(offsets))
-    return seen_start(data.training.labels, offsets, weights, settings["order"], (limits, end))
+    return seen_start(data.training.labels, offsets, weights, config.chain.order, (limits, end))
 
 
 def linear_task(
     data: Positions,
     binner: FeatureBinner,
     chain: tuple[NDArray[np.float64], NDArray[np.float64]],
-    settings: Settings,
-    earlier: Trained | None,
+    config: FitConfig,
+    earlier: FitResult | None,
 ) -> LinearTask | None:
     """Return what a linear part is fitted to, on top of ``chain`` (table and end scores); None if there is none."""
     linear = earlier.model.linear if earlier else None
-    if linear is None and settings["init"] != "linear":
+    if linear is None and config.chain.init != "linear":
         return None
     columns = linear.columns if linear is not None else LinearColumns.fit(data.training.batch, binner)
     parts = [columns.transform(part.batch) for part in data.parts]
     rows = parts[0] if len(parts) == 1 else LinearRows.concatenate(*parts)
     table, end = chain
     return LinearTask(
-        columns, rows, data.labels, data.weights, len(data.training.weights), table, settings["order"], end,
-        settings.n_threads,
+        columns, rows, data.labels, data.weights, len(data.training.weights), table, config.chain.order, end,
+        config.n_threads,
     )  # fmt: skip
 
 
@@ -142,52 +143,52 @@ def fresh_start(
     chain: tuple[NDArray[np.float64], NDArray[np.float64]],
     task: LinearTask | None,
     linear_fit: LinearFit | None,
-    settings: Settings,
+    config: FitConfig,
 ) -> Start:
     """Start from ``chain`` (table and end scores), and from the linear part if it has a task.
 
     Scores have ``n_slots`` values for each label and position; ``linear_fit`` is the way to the linear part, if known.
     """
     table, end = chain
-    scores = np.zeros((len(settings.classes), len(data.labels), n_slots), dtype=np.float32)
+    scores = np.zeros((len(data.classes), len(data.labels), n_slots), dtype=np.float32)
     history = History(data.is_training, data.weights)
     if task is None:
         return Start(scores, table, end, history, None, linear_fit)
-    linear, table, plan = _fit_linear(task, data, settings, None if linear_fit is None else linear_fit.plan)
-    scores += cross_scores(task, linear, plan, settings.seed)
+    linear, table, plan = _fit_linear(task, data, config, None if linear_fit is None else linear_fit.plan)
+    scores += cross_scores(task, linear, plan, config.seed)
     return Start(scores, table, end, history, linear, LinearFit(plan, digest(task)))
 
 
-def resumed_start(data: Positions, task: LinearTask | None, earlier: Trained, settings: Settings) -> Start:
+def resumed_start(data: Positions, task: LinearTask | None, earlier: FitResult, config: FitConfig) -> Start:
     """Start from an earlier model."""
     model = earlier.model
-    start = _resumed_scores(task, model.linear, earlier.linear_fit, settings)
-    scores = forest_scores(model.forest, data.binned, settings.n_threads, start=start)
+    start = _resumed_scores(task, model.linear, earlier.linear_fit, config)
+    scores = forest_scores(model.forest, data.binned, config.n_threads, start=start)
     history = _resumed_history(earlier, data.is_training, data.weights)
     return Start(scores, model.table, model.end, history, model.linear, earlier.linear_fit)
 
 
-def _fit_linear(task: LinearTask, data: Positions, settings: Settings, plan: Plan | None) -> LinearStart:
+def _fit_linear(task: LinearTask, data: Positions, config: FitConfig, plan: Plan | None) -> LinearStart:
     """Fit the linear part; labels that break a forbidden transition are named by the user's numbers."""
     try:
-        return linear_start(task, settings.seed, plan)
+        return linear_start(task, config.seed, plan)
     except InputError:
-        data.check_possible(task.table, task.end, task.order, settings.classes.tolist())
+        data.check_possible(task.table, task.end, task.order)
         raise
 
 
 def _resumed_scores(
-    task: LinearTask | None, linear: LinearWeights | None, fit: LinearFit | None, settings: Settings
+    task: LinearTask | None, linear: LinearWeights | None, fit: LinearFit | None, config: FitConfig
 ) -> NDArray[np.float32] | None:
     """Return the linear part's scores to go on from: those of its own fit, if the sequences are those of then."""
     if task is None or linear is None:
         return None
     if fit is None or fit.digest != digest(task):
-        return linear.scores(task.rows, settings.n_threads)
-    return cross_scores(task, linear, fit.plan, settings.seed)
+        return linear.scores(task.rows, config.n_threads)
+    return cross_scores(task, linear, fit.plan, config.seed)
 
 
-def _resumed_history(earlier: Trained, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
+def _resumed_history(earlier: FitResult, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
     """Return the history up to the kept rounds, to go on with; NaN for validation scores that were not taken then."""
     n_kept = earlier.best_iteration + 1
     kept = {name: values[:n_kept] for name, values in earlier.history.to_dict().items()}

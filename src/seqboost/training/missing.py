@@ -2,18 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from seqboost.core.exceptions import ParameterError
 from seqboost.core.missing import DIRECTION, INSTANCE_WEIGHTING, SURROGATE
 from seqboost.features import SPARSE_KEY, BinnedRows, Filler, parse_missing
 from seqboost.sequences import SequenceBatch
 
-__all__ = ["dividing_rate", "missing_policies"]
+__all__ = ["N_SURROGATES", "Surrogates", "dividing_rate", "missing_policies", "split_surrogates"]
+
+N_SURROGATES = 3  # of missing="surrogate"
 
 # Where values are filled in, trees meet none that are missing, but for columns without any value in training.
 CODES = {"direction": DIRECTION, "instance_weighting": INSTANCE_WEIGHTING, "surrogate": SURROGATE}
+
+
+@dataclass(frozen=True)
+class Surrogates:
+    """``missing="surrogate"`` with another number of surrogate splits than 3.
+
+    Parameters
+    ----------
+    n : int, default=3
+        How many other features each split keeps to stand in for a missing value.
+
+    Examples
+    --------
+    >>> from seqboost import Surrogates, TreeCRF
+    >>> TreeCRF(missing=Surrogates(5)).missing
+    Surrogates(n=5)
+    """
+
+    n: int = N_SURROGATES
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        if not isinstance(self.n, (int, np.integer)) or isinstance(self.n, bool) or not 1 <= self.n <= 1000:
+            raise ParameterError(f"Surrogates needs an int from 1 to 1000; got {self.n!r}")
+
+
+def split_surrogates(missing: Any) -> tuple[Any, int]:
+    """Return ``missing`` with names of policies only, and the number of surrogates.
+
+    Examples
+    --------
+    >>> split_surrogates({"x": Surrogates(5), "*": "impute"})
+    ({'x': 'surrogate', '*': 'impute'}, 5)
+    """
+    if isinstance(missing, Surrogates):
+        return "surrogate", int(missing.n)
+    if not isinstance(missing, Mapping):
+        return missing, N_SURROGATES
+    numbers = {int(policy.n) for policy in missing.values() if isinstance(policy, Surrogates)}
+    if len(numbers) > 1:
+        raise ParameterError(
+            f"All Surrogates in the 'missing' parameter must have the same number, as a split keeps the same number "
+            f"for every column; got {', '.join(map(str, sorted(numbers)))}."
+        )
+    names = {key: "surrogate" if isinstance(policy, Surrogates) else policy for key, policy in missing.items()}
+    return names, numbers.pop() if numbers else N_SURROGATES
 
 
 def missing_policies(missing: Any, batch: SequenceBatch) -> tuple[Filler | None, tuple[int, ...]]:

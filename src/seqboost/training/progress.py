@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from seqboost.boosting import Callback, Progress
+from seqboost.boosting import Callback, FunctionCallback, Progress
 from seqboost.boosting.callbacks import describe
 
 __all__ = ["compile_notice", "progress_bar"]
@@ -23,7 +23,7 @@ def progress_bar(max_iter: int, verbose: int, title: str = "") -> Iterator[list[
     elif verbose > 1:
         if title:
             print(title, file=sys.stderr)
-        yield [lambda progress: print(describe(progress), file=sys.stderr)]
+        yield [FunctionCallback(lambda progress: print(describe(progress), file=sys.stderr), may_stop=False)]
     else:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
@@ -40,7 +40,7 @@ def progress_bar(max_iter: int, verbose: int, title: str = "") -> Iterator[list[
             def advance(progress: Progress) -> None:
                 bar.update(task, completed=progress.iteration, description=describe(progress).partition("] ")[2])
 
-            yield [advance]
+            yield [FunctionCallback(advance, may_stop=False)]
 
 
 @contextmanager

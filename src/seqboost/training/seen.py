@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.boosting import history_table
 from seqboost.chain import SeenContexts, seen_chunks, seen_counts, seen_steps
-from seqboost.core.exceptions import ParameterError
 
-__all__ = ["SeenStart", "check_contexts", "seen_bytes", "seen_start", "uses_seen"]
+__all__ = ["SeenStart", "seen_bytes", "seen_start"]
 
 MIN_COUNT = 2
 """A history is a context of its own if labels followed it so often: what was seen once says nothing in general."""
@@ -23,36 +22,6 @@ class SeenStart(NamedTuple):
     contexts: SeenContexts
     table: NDArray[np.float64]
     end: NDArray[np.float64]
-
-
-def uses_seen(parameters: Any) -> bool:
-    """Tell whether parameters ask for a chain of seen contexts (order 0 has none)."""
-    return bool(parameters["contexts"] == "seen" and parameters["order"] > 0)
-
-
-def check_contexts(parameters: Any) -> None:
-    """Raise ParameterError if ``contexts="seen"`` comes with what it cannot do."""
-    if not uses_seen(parameters):
-        return
-    if parameters["potentials"] == "joint":
-        raise ParameterError(
-            "contexts='seen' needs factored potentials, but potentials='joint' was asked for; use "
-            "potentials='factored' (or 'auto'), or contexts='all'"
-        )
-    if parameters["objective"] != "likelihood" or parameters["pseudo_likelihood_rounds"]:
-        raise ParameterError(
-            "contexts='seen' needs objective='likelihood' and pseudo_likelihood_rounds=0; use these, or contexts='all'"
-        )
-    if parameters["init"] == "linear":
-        raise ParameterError(
-            "contexts='seen' starts from the labels alone, but init='linear' was asked for; use "
-            "init='labels' (or 'auto'), or contexts='all'"
-        )
-    if parameters["beam"] is not None:
-        raise ParameterError(
-            f"contexts='seen' keeps few contexts anyway and has no beam search, but beam={parameters['beam']!r} was "
-            f"asked for; use beam=None, or contexts='all'"
-        )
 
 
 def seen_start(
