@@ -232,7 +232,8 @@ def test_interrupt_in_the_second_training_keeps_the_first_model():
     words, labels = ["banana", "tomato"] * 15, ["010101", "010101"] * 15
 
     class Ask:
-        asked_in_refit = True
+        may_stop = runs_in_refit = True
+        sees_model = False
         n_calls = 0
         stops = False
 

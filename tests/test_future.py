@@ -12,7 +12,7 @@ from treecrf_data import all_equal, chains
 
 from seqboost import FutureFeatureMEMM, FutureFeatures, TreeCRF, load
 from seqboost.datasets import make_future_bits
-from seqboost.estimators import pieces
+from seqboost.estimators import prediction
 from seqboost.exceptions import InputError, MemoryLimitError, ModelFileError, ParameterError
 from seqboost.model.file import read_model, write_model
 
@@ -78,7 +78,7 @@ def test_many_labels_have_a_table_of_transitions():
     y = [(rng.integers(12) + np.arange(10)) % 12 for _ in range(60)]
     X = [labels[:, None] % 6 + 0.1 * rng.normal(size=(10, 1)) for labels in y]
     model = FutureFeatureMEMM(1, random_state=0, max_patterns=1).fit(X, y)
-    assert model._model.forest.order == 0
+    assert model._result.forest.order == 0
     assert model.score(X, y) > 0.7
     blind = FutureFeatureMEMM(0, random_state=0, max_patterns=0).fit(X, y)
     assert model.score(X, y) > blind.score(X, y) + 0.1
@@ -185,7 +185,7 @@ def test_prediction_in_pieces_is_the_same(monkeypatch):
     X, y = later(40)
     model = small(1, bag_size=3).fit(X, y)
     whole = model.predict_proba(X)
-    monkeypatch.setattr(pieces, "MOST_CELLS", 60)
+    monkeypatch.setattr(prediction, "MOST_CELLS", 60)
     assert all_equal(model.predict_proba(X), whole)
     assert all_equal(model.predict(X), [model.classes_[p.argmax(axis=1)] for p in whole])
 

@@ -9,10 +9,10 @@ from treecrf_data import all_equal, chains, small
 
 from seqboost import TreeCRF, load
 from seqboost.boosting import boost
-from seqboost.estimators import starting, training
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
 from seqboost.linear.reference import reference_linear_scores
 from seqboost.model.file import read_model, write_model
+from seqboost.training import starting
 
 
 def linear(**parameters):
@@ -63,7 +63,7 @@ def test_training_scores_are_those_of_prediction(form, order, potentials, tmp_pa
     own = lambda task, weights, plan, seed: weights.scores(task.rows)  # noqa: E731
     monkeypatch.setattr(starting, "cross_scores", own)
     monkeypatch.setattr(
-        training, "boost", lambda task, ensemble, *rest: grown.append(ensemble) or boost(task, ensemble, *rest)
+        single, "boost", lambda task, ensemble, *rest: grown.append(ensemble) or boost(task, ensemble, *rest)
     )
     model = linear(order=order, potentials=potentials).fit(X, y)
     batch, scored = model._potentials(X)
@@ -129,7 +129,7 @@ def test_warm_start_goes_on_from_the_linear_part(tmp_path):
         model.set_params(max_iter=6).fit(X, y)
         assert all_equal(model.predict_proba(X), cold.predict_proba(X))
     assert warm._result.model.linear is part
-    with pytest.raises(ParameterError, match="'init' parameter of TreeCRF was 'linear' in the last fit"):
+    with pytest.raises(ParameterError, match="'init' parameter was 'linear' in the last fit"):
         warm.set_params(init="labels").fit(X, y)
 
 

@@ -91,7 +91,7 @@ def test_a_warm_start_goes_on_with_the_choices_made():
     once = small(max_iter=6).fit(X, y)
     assert all_equal(model.set_params(max_iter=6).fit(X, y).predict_proba(X), once.predict_proba(X))
     model.set_params(window=model.window_, trees=model.trees_, max_iter=7).fit(X, y)
-    with pytest.raises(ParameterError, match="'window' parameter of TreeCRF was 6 in the last fit and is 1 now"):
+    with pytest.raises(ParameterError, match="'window' parameter was 6 in the last fit and is 1 now"):
         model.set_params(window=1).fit(X, y)
 
 

@@ -255,10 +255,10 @@ def test_arrays_inside_parameters_at_a_warm_start():
     model = small(warm_start=True, window={"x0": np.array([-1, 0]), "x1": [0]}).fit(X, Y)
     again = {"x0": [-1, 0], "x1": np.array([0])}
     assert model.set_params(window=again, max_iter=6).fit(X, Y).n_iter_ == 6
-    with pytest.raises(ParameterError, match="'window' parameter of TreeCRF was .* in the last fit and is"):
+    with pytest.raises(ParameterError, match="'window' parameter was .* in the last fit and is"):
         model.set_params(window={"x0": np.array([0, 1]), "x1": [0]}).fit(X, Y)
     model = small(warm_start=True, window=[1, 0]).fit(X, Y)
-    with pytest.raises(ParameterError, match=r"'window' parameter of TreeCRF was \[1, 0\] .* is \(1, 0\) now"):
+    with pytest.raises(ParameterError, match=r"'window' parameter was \[1, 0\] .* is \(1, 0\) now"):
         model.set_params(window=(1, 0)).fit(X, Y)
 
 

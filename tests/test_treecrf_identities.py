@@ -17,10 +17,10 @@ from treecrf_data import all_equal, chains, small
 import seqboost
 from seqboost import Method, TreeCRF
 from seqboost.boosting import tree_columns
-from seqboost.estimators import methods as methods_module
 from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.model import write_model
 from seqboost.sequences import LabelCoder, as_batch
+from seqboost.training import methods as methods_module
 from seqboost.training.dataset import Dataset
 from seqboost.training.holdout import hold_out, hold_out_blocks
 
@@ -130,7 +130,7 @@ def test_warm_start_may_begin_or_end_validation(tmp_path):
 def test_warm_start_refuses_another_model(change):
     X, y = chains()
     model = small(warm_start=True).fit(X, y)
-    with pytest.raises(ParameterError, match=f"'{next(iter(change))}' parameter of TreeCRF was .* in the last fit"):
+    with pytest.raises(ParameterError, match=f"'{next(iter(change))}' parameter was .* in the last fit"):
         model.set_params(**change, max_iter=6).fit(X, y)
 
 
@@ -233,7 +233,7 @@ def test_weights_of_validation_sequences():
 def test_whole_sequences_are_held_out():
     X, y = chains(30)
     model = small(early_stopping=True, validation_fraction=0.3, n_iter_no_change=9, refit=False).fit(X, y)
-    kept, held = hold_out(30, 0.3, model._seed)
+    kept, held = hold_out(30, 0.3, model._result.config.seed)
     assert len(held) == 9
     assert sorted([*kept, *held]) == list(range(30))
     n_positions = sum(len(y[i]) for i in held)
@@ -258,7 +258,7 @@ def test_blocks_of_few_long_sequences_are_held_out():
     assert "validation_score" in model.history_
     batch, labels = as_batch(X), LabelCoder.from_classes(model.classes_)
     whole = Dataset(batch, labels.encode(y, batch), np.array([1.0, 2.0]))
-    kept, held = hold_out_blocks(whole, 0.1, model._seed)
+    kept, held = hold_out_blocks(whole, 0.1, model._result.config.seed)
     assert kept.batch.n_rows + held.batch.n_rows == batch.n_rows
     assert abs(held.batch.n_rows - 0.1 * batch.n_rows) < 0.03 * batch.n_rows
     assert min(held.batch.lengths) >= 100

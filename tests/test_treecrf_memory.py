@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from seqboost import TreeCRF
 from seqboost.core.missing import INSTANCE_WEIGHTING
 from seqboost.datasets import remove_values
-from seqboost.estimators import memory, training
 from seqboost.exceptions import MemoryLimitError
+from seqboost.training import memory, single
 from seqboost.training.memory import WEIGHTED_ROW_BYTES, FitMemory, row_copies, segment_length
 from seqboost.training.missing import dividing_rate
 from seqboost.trees import Grower, Problem
@@ -56,7 +56,7 @@ def test_rows_with_weights_are_counted(shared):
 def rates(monkeypatch, X, y, missing, **settings):
     """Return the rate that a fit counts with."""
     found = []
-    monkeypatch.setattr(training, "dividing_rate", lambda binned: found.append(dividing_rate(binned)))
+    monkeypatch.setattr(single, "dividing_rate", lambda binned: found.append(dividing_rate(binned)))
     TreeCRF(missing=missing, max_iter=1, early_stopping=False, **settings).fit(X, y)
     return found[0]
 

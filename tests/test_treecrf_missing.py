@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import seqboost
-from seqboost import TreeCRF
+from seqboost import Surrogates, TreeCRF
 from seqboost.datasets import remove_values
-from seqboost.estimators import starting
 from seqboost.exceptions import ParameterError
 from seqboost.features.policies import POLICIES
+from seqboost.training import starting
 
 LENGTHS = (1, 2, 9, 14, 3, 7, 25, 30, 11, 5, 16, 20, 13, 8, 2, 1, 18, 22, 10, 15)
 CHAINS = [(0, "joint"), (1, "joint"), (1, "factored"), (2, "joint"), (2, "factored")]
@@ -266,8 +266,6 @@ def test_a_model_for_strings_takes_lists_with_holes():
         ({"missing": {"x9": "impute"}}, "missing names the column 'x9', which X does not have; expected one of 'x0'"),
         ({"missing": {"x0": "mode"}}, r"missing\['x0'\]='mode' is not a policy"),
         ({"missing": {"x0": "impute", ("x0", "x1"): "impute"}}, "missing names the column 'x0' twice"),
-        ({"n_surrogates": 0}, "The 'n_surrogates' parameter of TreeCRF must be an int from 1 to"),
-        ({"n_surrogates": 2.5}, "The 'n_surrogates' parameter of TreeCRF must be an int"),
     ],
 )
 def test_parameters_that_make_no_sense(settings, match):
@@ -279,12 +277,12 @@ def test_parameters_that_make_no_sense(settings, match):
 def test_a_warm_start_keeps_its_policy():
     X, y = numeric()
     model = model_of("impute", warm_start=True).fit(X, y)
-    with pytest.raises(ParameterError, match="'missing' parameter of TreeCRF was 'impute' in the last fit"):
+    with pytest.raises(ParameterError, match="'missing' parameter was 'impute' in the last fit"):
         model.set_params(missing="indicator", max_iter=5).fit(X, y)
 
 
 def test_policies_are_parameters_like_others(tmp_path):
-    model = TreeCRF(missing={("a", "b"): "impute", "*": "surrogate"}, n_surrogates=5)
+    model = TreeCRF(missing={("a", "b"): "impute", "*": Surrogates(5)})
     assert clone(model).get_params()["missing"] == model.missing
     X, y = categorical()
     fitted = model_of({("letter", "other"): "impute", "*": "indicator"}).fit(X, y)

@@ -11,9 +11,9 @@ import pytest
 from treecrf_data import all_equal, chains, small
 
 from seqboost import MEMM, FutureFeatureMEMM, TreeCRF
-from seqboost.estimators import starting, training, treecrf
 from seqboost.exceptions import ParameterError
 from seqboost.linear.lbfgs import DEFAULT_PLAN
+from seqboost.training import run, single, starting
 
 X, Y = chains(60, seed=4)
 STOPPED = {"max_iter": 60, "early_stopping": True, "n_iter_no_change": 4, "learning_rate": 1.0, "random_state": 0}
@@ -49,7 +49,7 @@ def test_validation_data_of_the_user_stay_out():
 
 
 def test_many_positions_are_not_trained_again(monkeypatch):
-    monkeypatch.setattr(treecrf, "REFIT_POSITIONS", 10)
+    monkeypatch.setattr(run, "REFIT_POSITIONS", 10)
     auto, never, always = (small(**STOPPED, refit=refit).fit(X, Y) for refit in ("auto", False, True))
     assert all_equal(auto.predict_proba(X), never.predict_proba(X))
     assert not all_equal(auto.predict_proba(X), always.predict_proba(X))
@@ -109,13 +109,13 @@ def test_the_linear_start_goes_the_way_that_was_found(monkeypatch):
 
 def test_a_second_training_that_fails_is_left(monkeypatch):
     part = small(**STOPPED, refit=False).fit(X, Y)
-    original = training.train
+    original = single.train_once
 
-    def stubborn(*args, plan=None, **kwargs):
-        found = original(*args, **kwargs)
-        return found if args[1] is not None else replace(found, best_iteration=0)
+    def stubborn(config, data, **given):
+        found = original(config, data, **given)
+        return found if data.validation is not None else replace(found, best_iteration=0)
 
-    monkeypatch.setattr(training, "train", stubborn)
+    monkeypatch.setattr(single, "train_once", stubborn)
     model = small(**STOPPED).fit(X, Y)
     assert all_equal(model.predict_proba(X), part.predict_proba(X))
     assert model.best_iteration_ == part.best_iteration_

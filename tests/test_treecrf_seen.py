@@ -132,7 +132,7 @@ def test_warm_start_goes_on_where_the_last_fit_stopped():
     np.testing.assert_allclose(
         np.concatenate(parts.predict_proba(X)), np.concatenate(whole.predict_proba(X)), atol=1e-5
     )
-    with pytest.raises(ParameterError, match="'contexts' parameter of TreeCRF was 'seen' in the last fit"):
+    with pytest.raises(ParameterError, match="'contexts' parameter was 'seen' in the last fit"):
         parts.set_params(contexts="all").fit(X, y)
 
 
@@ -205,7 +205,7 @@ def test_clone_and_scikit_learn_parameters():
 def test_errors():
     X, y = chains(n=12)
     with pytest.raises(
-        ParameterError, match="'contexts' parameter of TreeCRF must be one of 'all', 'seen'. Got 'some'"
+        ParameterError, match="'contexts' parameter of Method must be one of 'all', 'seen'. Got 'some'"
     ):
         small(contexts="some").fit(X, y)
     with pytest.raises(ParameterError, match="contexts='seen' needs factored potentials"):

@@ -86,7 +86,7 @@ def test_warm_start_is_cold_start(potentials, max_features):
     warm = small(**settings, max_iter=3, warm_start=True).fit(X, y)
     warm.set_params(max_iter=6).fit(X, y)
     assert all_equal(warm.predict_proba(X), cold.predict_proba(X))
-    with pytest.raises(ParameterError, match="'trees' parameter of TreeCRF was 'shared' in the last fit"):
+    with pytest.raises(ParameterError, match="'trees' parameter was 'shared' in the last fit"):
         warm.set_params(trees="per_label", max_iter=9).fit(X, y)
 
 
@@ -104,7 +104,7 @@ def test_models_of_older_files_have_trees_of_their_own(tmp_path, monkeypatch):
     model = TreeCRF.load(tmp_path / "model")
     assert (model.trees, model.trees_, model.init, model.init_) == ("per_label", "per_label", "labels", "labels")
     assert model.set_params(max_iter=7).fit(X, y).n_iter_ == 7
-    with pytest.raises(ParameterError, match="'trees' parameter of TreeCRF was 'per_label' in the last fit"):
+    with pytest.raises(ParameterError, match="'trees' parameter was 'per_label' in the last fit"):
         model.set_params(trees="shared", max_iter=9).fit(X, y)
 
 

@@ -51,7 +51,7 @@ def test_names_decide(tmp_path, transitions, memm):
 def test_a_warm_start_knows_a_table_again():
     model = small(transitions=table("cab", "cab"), warm_start=True).fit(X, Y)
     model.set_params(max_iter=6, transitions=table("cab", "cab")).fit(X, Y)
-    with pytest.raises(ParameterError, match="'transitions' parameter of TreeCRF was .* in the last fit"):
+    with pytest.raises(ParameterError, match="'transitions' parameter was .* in the last fit"):
         model.set_params(transitions={**FORWARD, "c": ["a", "c"]}).fit(X, Y)
 
 

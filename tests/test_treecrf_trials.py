@@ -8,22 +8,23 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from seqboost.estimators.settings import Settings
 from sklearn.utils import check_random_state
 from treecrf_data import all_equal
 
 import seqboost
 from seqboost import MEMM, OutputCoding, TreeCRF
 from seqboost.callbacks import early_stopping, log_evaluation, record_evaluation
-from seqboost.estimators import treecrf, trials
 from seqboost.exceptions import MemoryLimitError, ParameterError
 from seqboost.features import SPARSE_KEY
+from seqboost.model import read_model, write_model
 from seqboost.sequences import as_batch
+from seqboost.training import FitConfig, FitData, MethodConfig, run, tuning
 from seqboost.training.dataset import Dataset
 from seqboost.training.defaults import automatic_window, wider_window
 from seqboost.training.holdout import Divisions, hold_out, hold_out_blocks
 from seqboost.training.memory import FitMemory
-from seqboost.training.tuning import Heard
+from seqboost.training.tuning import SharedStop, Tuner
+from tests.support.estimators import with_method
 
 SEED = int(check_random_state(0).randint(2**31))  # what random_state=0 comes to
 COMMON = {
@@ -65,21 +66,21 @@ def near(n=40, length=30, n_columns=32):
 
 @pytest.fixture(autouse=True)
 def few_positions_suffice(monkeypatch):
-    monkeypatch.setattr(trials, "FEWEST_JUDGING", 80)
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (1, 1))
+    monkeypatch.setattr(tuning, "FEWEST_JUDGING", 80)
+    monkeypatch.setattr(tuning, "ENOUGH_JUDGING", (1, 1))
 
 
 @pytest.fixture
 def tried(monkeypatch):
     """Note the potentials and windows of all trainings beside the first."""
     seen = []
-    train = trials.train
+    train = tuning.train_once
 
-    def noted(training, held_out, settings):
-        seen.append((settings["potentials"], settings["window"]))
-        return train(training, held_out, settings)
+    def noted(config, data, **given):
+        seen.append((config.chain.potentials, config.features.window))
+        return train(config, data, **given)
 
-    monkeypatch.setattr(trials, "train", noted)
+    monkeypatch.setattr(tuning, "train_once", noted)
     return seen
 
 
@@ -135,7 +136,7 @@ def test_a_wider_window_that_tells_nothing_is_not_kept():
 )
 def test_what_is_tried(tried, settings, expected):
     X, y = labelled(depends=False)
-    TreeCRF(**{**COMMON, "max_iter": 3, **settings}).fit(X, y)
+    TreeCRF(**with_method({**COMMON, "max_iter": 3, **settings})).fit(X, y)
     assert tried == expected
 
 
@@ -173,13 +174,13 @@ def free(**given):
 def penalties(monkeypatch):
     """Note λ of all trainings beside the first."""
     seen = []
-    train = trials.train
+    train = tuning.train_once
 
-    def noted(training, held_out, settings):
-        seen.append(settings["l2_regularization"])
-        return train(training, held_out, settings)
+    def noted(config, data, **given):
+        seen.append(config.trees.l2_regularization)
+        return train(config, data, **given)
 
-    monkeypatch.setattr(trials, "train", noted)
+    monkeypatch.setattr(tuning, "train_once", noted)
     return seen
 
 
@@ -198,8 +199,8 @@ def test_a_larger_penalty_is_kept_if_it_is_better(penalties, noise, expected):
 
 
 def test_a_larger_penalty_is_tried_twice_at_most(monkeypatch, penalties):
-    prefer = trials._Trials.prefer
-    monkeypatch.setattr(trials._Trials, "prefer", lambda *given: prefer(*given) or True)
+    prefer = Tuner._prefers
+    monkeypatch.setattr(Tuner, "_prefers", lambda *given: prefer(*given) or True)
     X, y = sticky()
     assert TreeCRF(**free(max_iter=3)).fit(X, y).l2_regularization_ == 1000.0
     assert penalties == [100.0, 1000.0]
@@ -256,11 +257,11 @@ def test_a_warm_start_goes_on_with_the_penalty_it_was_given(penalties, watched):
     validation = {} if watched else {"X_val": X[:9], "y_val": y[:9]}
     model = TreeCRF(**free(max_iter=3, warm_start=True, l2_regularization=100.0, **watched)).fit(X, y, **validation)
     model.set_params(max_iter=5, l2_regularization=3.0).fit(X, y, **validation)
-    before = dict(model._lasting)
+    before = model._result.config
     assert model.l2_regularization_ == 3.0
     with pytest.raises(ParameterError, match="max_leaf_nodes"):
         model.set_params(max_leaf_nodes=1).fit(X, y, **validation)
-    assert model._lasting == before
+    assert model._result.config is before
     model.set_params(max_iter=7, max_leaf_nodes=8, l2_regularization="auto").fit(X, y, **validation)
     assert model.l2_regularization_ == 3.0
     assert penalties == []
@@ -269,8 +270,10 @@ def test_a_warm_start_goes_on_with_the_penalty_it_was_given(penalties, watched):
 def test_files_from_before_the_penalty_was_chosen(tmp_path):
     X, y = sticky(n=8)
     model = TreeCRF(**free(max_iter=2, l2_regularization=3.0, early_stopping=False)).fit(X, y)
-    del model._lasting["l2_regularization"]  # as they were written
     model.save(tmp_path / "model")
+    document, arrays = read_model(tmp_path / "model")
+    del document["lasting"]["l2_regularization"]  # as they were written
+    write_model(tmp_path / "model", document, arrays)
     loaded = seqboost.load(tmp_path / "model")
     assert (loaded.l2_regularization, loaded.l2_regularization_) == (3.0, 3.0)
     assert all_equal(loaded.predict_proba(X), model.predict_proba(X))
@@ -300,20 +303,21 @@ def test_letters_keep_their_neighbours(tried):
 @pytest.fixture
 def many(monkeypatch):
     """Have 1,200 positions count as very many, of which 900 judge that no window is best; note what they train."""
-    monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
-    monkeypatch.setattr(trials, "SAMPLE_POSITIONS", 910)
-    seen, train = [], trials.train
+    monkeypatch.setattr(tuning, "TUNED_POSITIONS", 1000)
+    monkeypatch.setattr(tuning, "SAMPLE_POSITIONS", 910)
+    seen, train = [], tuning.train_once
 
-    def noted(training, held_out, settings):
-        seen.append((settings["potentials"], settings["window"], training.batch.n_rows + held_out.batch.n_rows))
-        return train(training, held_out, settings)
+    def noted(config, data, **given):
+        n_rows = data.training.batch.n_rows + data.validation.batch.n_rows
+        seen.append((config.chain.potentials, config.features.window, n_rows))
+        return train(config, data, **given)
 
     def prefer(self, challenger, best):
-        is_complete = [self.is_complete(contestant, self.judging[0]) for contestant in (best, challenger)]
-        return all(is_complete) and challenger.settings["window"] == 0
+        is_complete = [self._is_complete(contestant, self._judging[0]) for contestant in (best, challenger)]
+        return all(is_complete) and challenger.config.features.window == 0
 
-    monkeypatch.setattr(trials, "train", noted)
-    monkeypatch.setattr(trials._Trials, "prefer", prefer)
+    monkeypatch.setattr(tuning, "train_once", noted)
+    monkeypatch.setattr(Tuner, "_prefers", prefer)
     return seen
 
 
@@ -329,15 +333,15 @@ def test_a_sample_chooses_the_window(many):
 
 def test_a_sample_chooses_the_penalty(monkeypatch, penalties):
     def prefer(self, challenger, best):
-        is_complete = [self.is_complete(contestant, self.judging[0]) for contestant in (best, challenger)]
+        is_complete = [self._is_complete(contestant, self._judging[0]) for contestant in (best, challenger)]
         return all(is_complete) and (best, challenger) == tuple(sorted((best, challenger), key=closeness))
 
     def closeness(contestant):
-        return -abs(contestant.settings["l2_regularization"] - 100.0)
+        return -abs(contestant.config.trees.l2_regularization - 100.0)
 
-    monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
-    monkeypatch.setattr(trials, "SAMPLE_POSITIONS", 900)
-    monkeypatch.setattr(trials._Trials, "prefer", prefer)
+    monkeypatch.setattr(tuning, "TUNED_POSITIONS", 1000)
+    monkeypatch.setattr(tuning, "SAMPLE_POSITIONS", 900)
+    monkeypatch.setattr(Tuner, "_prefers", prefer)
     X, y = sticky(noise=1.0)
     auto = TreeCRF(**free(window="auto")).fit(X, y)
     assert auto.l2_regularization_ == 100.0
@@ -349,8 +353,8 @@ def test_a_sample_chooses_the_penalty(monkeypatch, penalties):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_sample_is_drawn_by_the_seed(many, monkeypatch, n_jobs):
     X, y = near()
-    drawn, sample_of = [], trials.Dataset.take
-    monkeypatch.setattr(trials.Dataset, "take", lambda *given: drawn.append(given[1].tolist()) or sample_of(*given))
+    drawn, sample_of = [], tuning.Dataset.take
+    monkeypatch.setattr(tuning.Dataset, "take", lambda *given: drawn.append(given[1].tolist()) or sample_of(*given))
     for seed in (0, 0, 1):
         TreeCRF(**{**COMMON, "max_iter": 1, "random_state": seed}, n_jobs=n_jobs).fit(X, y)
     samples = [sequences for sequences in drawn if len(sequences) == 30]
@@ -363,7 +367,7 @@ def test_a_sample_is_drawn_by_the_seed(many, monkeypatch, n_jobs):
 )
 def test_without_a_sample(many, settings):
     X, y = near()
-    TreeCRF(**{**COMMON, "max_iter": 3, **settings}).fit(X, y)
+    TreeCRF(**with_method({**COMMON, "max_iter": 3, **settings})).fit(X, y)
     assert many == []
 
 
@@ -389,35 +393,36 @@ def test_one_sequence_is_no_sample(many):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_sample_passes_over_what_is_too_long(monkeypatch, seed):
-    monkeypatch.setattr(trials, "TRIAL_POSITIONS", 1000)
-    monkeypatch.setattr(trials, "SAMPLE_POSITIONS", 600)
+    monkeypatch.setattr(tuning, "TUNED_POSITIONS", 1000)
+    monkeypatch.setattr(tuning, "SAMPLE_POSITIONS", 600)
     lengths = [900, 10, 550, 10, 900, *[10] * 70]
     whole = Dataset(as_batch([np.zeros((n, 1)) for n in lengths]), np.zeros(sum(lengths), np.int32), np.ones(75))
-    sample = trials.sample_for_trials(whole, seed)
+    sample = tuning.sample_for_tuning(whole, seed)
     assert sample.batch.n_rows == 600
     assert 900 not in sample.batch.lengths
 
 
 def test_a_sample_does_not_choose_potentials(monkeypatch):
     chosen = []
-    monkeypatch.setattr(trials._Trials, "best", lambda self, by_rules, names, batch: chosen.append(names) or by_rules)
+    monkeypatch.setattr(Tuner, "_search", lambda self, by_rules, names: chosen.append(names) or by_rules)
     X, y = near()
     sample = Dataset(as_batch(X), np.concatenate(y).astype(np.int32), np.ones(len(X)))
     names = ["potentials", "l2_regularization", "window"]
-    trials.tried_on_sample(Divisions(sample, 0.1, 0, by_blocks=False), SimpleNamespace(), names, Heard([]), 0)
+    data = FitData(sample, np.arange(2))
+    Tuner(Divisions(sample, 0.1, 0, by_blocks=False), data, None, SharedStop([])).best_config(FitConfig(), names)
     assert chosen == [["l2_regularization", "window"]]
 
 
 def test_a_window_that_only_a_sample_has_room_for(many, monkeypatch):
     X, y = near()
-    of_all = treecrf.train
+    of_all = run.train_once
 
-    def train(training, held_out, settings, earlier):
-        if settings["window"] == 0:
+    def train(config, data, **given):
+        if config.features.window == 0:
             raise MemoryLimitError("no room")
-        return of_all(training, held_out, settings, earlier)
+        return of_all(config, data, **given)
 
-    monkeypatch.setattr(treecrf, "train", train)
+    monkeypatch.setattr(run, "train_once", train)
     auto = TreeCRF(**COMMON).fit(X, y)
     assert auto.window_ == 1
     given = TreeCRF(**COMMON, potentials="joint", window=1).fit(X, y)
@@ -465,7 +470,7 @@ def lead_of(change, X, y, part):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_few_sequences_judge_part_by_part(monkeypatch, tried, seed):
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 300))  # 120 are held out in each part
+    monkeypatch.setattr(tuning, "ENOUGH_JUDGING", (4, 300))  # 120 are held out in each part
     X, y = labelled(seed, depends=False)
     leads = [lead_of({"potentials": "factored"}, X, y, part) for part in range(3)]
     total = np.cumsum(leads)
@@ -478,7 +483,7 @@ def test_few_sequences_judge_part_by_part(monkeypatch, tried, seed):
 
 
 def test_a_challenger_that_is_behind_after_two_parts_is_out(monkeypatch, tried):
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
+    monkeypatch.setattr(tuning, "ENOUGH_JUDGING", (4, 10_000))
     X, y = labelled(depends=True)
     assert TreeCRF(**GIVEN).fit(X, y).potentials_ == "joint"
     assert tried == [("factored", 6), ("joint", 6), ("factored", 6)]
@@ -488,45 +493,58 @@ def prefers(gains, lengths, tol=1e-6):
     """Ask held-out sequences of some lengths to judge a challenger that gains so much per position on each."""
     judges = [Dataset(as_batch([np.zeros((n, 1))]), np.zeros(n, np.int32), np.ones(1)) for n in lengths]
     contestants = [
-        trials._Contestant({"tol": tol}, {n: SimpleNamespace(best_score=score) for n, score in enumerate(scores)})
+        tuning._Contestant(
+            FitConfig(method=MethodConfig(tol=tol)),
+            {n: SimpleNamespace(best_score=score) for n, score in enumerate(scores)},
+        )
         for scores in (gains, np.zeros(len(gains)))
     ]
-    return trials._Trials(lambda n: (None, judges[n]), range(len(gains)), Heard([]), 0).prefer(*contestants)
+    return tuner_of(judges, SharedStop([]))._prefers(*contestants)
+
+
+def tuner_of(judges, stop):
+    """Return a tuner whose divisions hold out these."""
+
+    class Given(SimpleNamespace):
+        def __call__(self, number):
+            return None, judges[number]
+
+    return Tuner(Given(judging=lambda most: range(len(judges))), FitData(judges[0], np.arange(2)), None, stop)
 
 
 def test_each_held_out_label_counts_the_same(monkeypatch):
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
+    monkeypatch.setattr(tuning, "ENOUGH_JUDGING", (4, 10_000))
     assert not prefers([-0.1, 0.5], [100, 10])
     assert prefers([0.1, -0.5], [100, 10])
     assert not prefers([1e-7], [100])
     assert prefers([1e-7], [100], tol=0.0)
     assert not prefers([-0.1, 0.05, 1.0], [10, 10, 10])  # out after the second
     assert prefers([-0.1, 0.2, 0.1], [10, 10, 10])
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (2, 20))
+    monkeypatch.setattr(tuning, "ENOUGH_JUDGING", (2, 20))
     assert prefers([0.1, 0.1, -1.0], [10, 10, 10])  # the third is not asked
 
 
 def test_no_more_than_four_parts_judge(monkeypatch, tried):
-    monkeypatch.setattr(trials, "ENOUGH_JUDGING", (4, 10_000))
+    monkeypatch.setattr(tuning, "ENOUGH_JUDGING", (4, 10_000))
     X, y = labelled(depends=False)
     assert TreeCRF(**{**GIVEN, "max_iter": 8}).fit(X, y).potentials_ == "factored"
     assert len(tried) == 2 * 4 - 1
 
 
 def test_a_training_that_was_stopped_says_nothing(monkeypatch):
-    stop = Heard([])
+    stop = SharedStop([])
 
-    def stopped(*_):
+    def stopped(*_, **given):
         stop.stopped = True
         return SimpleNamespace(best_score=0.0)
 
-    monkeypatch.setattr(trials, "train", stopped)
+    monkeypatch.setattr(tuning, "train_once", stopped)
     judge = Dataset(as_batch([np.zeros((9, 1))]), np.zeros(9, np.int32), np.ones(1))
-    settings = Settings({"max_iter": 1, "tol": 0.0}, np.arange(2), np.ones(2), 1, 0, None, [])
-    best = trials._Contestant(settings, {0: SimpleNamespace(best_score=-1.0)})
-    challenger = trials._Contestant(settings)
-    assert not trials._Trials(lambda n: (judge, judge), range(1), stop, 0).prefer(challenger, best)
-    assert challenger.trained == {}
+    config = FitConfig(method=MethodConfig(tol=0.0))
+    best = tuning._Contestant(config, {0: SimpleNamespace(best_score=-1.0)})
+    challenger = tuning._Contestant(config)
+    assert not tuner_of([judge], stop)._prefers(challenger, best)
+    assert challenger.results == {}
 
 
 def test_parts_hold_out_other_sequences():
@@ -544,7 +562,7 @@ def test_a_trial_that_does_not_fit_into_memory_is_left_out(monkeypatch):
     def too_large(*_):
         raise MemoryLimitError("no room")
 
-    monkeypatch.setattr(trials, "train", too_large)
+    monkeypatch.setattr(tuning, "train", too_large)
     auto, joint = TreeCRF(**COMMON).fit(X, y), TreeCRF(**COMMON, potentials="joint").fit(X, y)
     assert all_equal(auto.predict_proba(X), joint.predict_proba(X))
 
@@ -585,7 +603,8 @@ def test_callbacks_of_scikit_learn_see_the_only_training(tried):
 class StopAfter:
     """A callback that ends all training after so many rounds, as Ctrl-C does on the command line."""
 
-    asked_in_refit = True
+    may_stop = runs_in_refit = True
+    sees_model = False
 
     def __init__(self, n_rounds):
         self.n_left = n_rounds

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from seqboost.boosting import Callback, History
 from seqboost.boosting.callbacks import evaluations
@@ -306,7 +307,8 @@ class BoostedChain(BoostedLabeler):
         self, config: FitConfig, data: FitData, callbacks: Sequence[Callback], earlier: FitResult | None
     ) -> FitResult:
         weighs_labels = config.class_weight is not None and not config.weights_in_terms
-        if earlier is not None and weighs_labels and self._class_weights is None:
+        was_weighted = earlier is not None and earlier.config.class_weight is not None
+        if was_weighted and weighs_labels and self._class_weights is None:
             raise ParameterError(
                 "this model was trained with class_weight by an earlier version, which put the weights into the trees; "
                 "it cannot be trained further. Train it anew (warm_start=False)"
@@ -354,6 +356,15 @@ class BoostedChain(BoostedLabeler):
     def _constraint(self, scores: NDArray[np.float32], potentials: Potentials | SeenPotentials) -> Potentials | None:
         model = self._result.model
         return model.constrained(scores, potentials.offsets) if model.is_constrained else None
+
+    @property
+    def transition_scores_(self) -> NDArray[np.float64]:
+        """Scores of transitions (row = from, column = to) before trees are added; order 1 only."""
+        check_is_fitted(self)
+        if self._result.model.order != 1:
+            raise AttributeError("transition_scores_ is there for order=1 only")
+        model = self._result.model
+        return model.table[1:].copy() if model.contexts is None else model.contexts.transition_scores(model.table)
 
     def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         result = self._result

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
-
 from seqboost.estimators.boosted import BoostedChain
 from seqboost.estimators.labeler import MANY_LABELS
 
@@ -176,12 +172,3 @@ class TreeCRF(BoostedChain):
     @property
     def _label_limit(self) -> int | None:
         return None if self.potentials == "factored" else MANY_LABELS
-
-    @property
-    def transition_scores_(self) -> NDArray[np.float64]:
-        """Scores of transitions (row = from, column = to) before the trees speak; order 1 only."""
-        check_is_fitted(self)
-        if self._result.model.order != 1:
-            raise AttributeError("transition_scores_ is there for order=1 only")
-        model = self._result.model
-        return model.table[1:].copy() if model.contexts is None else model.contexts.transition_scores(model.table)

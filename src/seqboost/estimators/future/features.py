@@ -63,14 +63,14 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
                 f"The 'model' parameter of FutureFeatures must be a FutureFeatureMEMM. Got {model!r:.60} instead."
             )
         self.model_ = clone(model).fit(X, y, **arguments)
-        self.names_ = list(self.model_._model.names[: len(self.model_.patterns_)])
+        self.names_ = list(self.model_._result.names[: len(self.model_.patterns_)])
         return self
 
     def transform(self, X: Any) -> SequenceBatch:
         """Return the sequences with the new columns, as a batch that every labeller takes for X."""
         check_is_fitted(self)
         batch = self.model_._opened(X)
-        return batch.with_numbers(self.names_, self.model_._model.future_features(batch, self.model_._n_threads))
+        return batch.with_numbers(self.names_, self.model_._result.future_features(batch, self.model_._n_threads))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of all columns of what ``transform`` returns."""
