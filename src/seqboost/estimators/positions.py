@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.labelsets import LabelSets, join_sets
 from seqboost.estimators.labelled import Labelled
 from seqboost.features import BinnedRows, FeatureBinner
 
@@ -25,15 +26,18 @@ class Positions:
     binned : BinnedRows
         Columns of all of them.
     labels : ndarray of int32, shape (n_rows,)
-        −1 = unobserved.
+        −1 = unobserved, −3 − i = one of set i.
     weights : ndarray of float64, shape (n_sequences,)
         Weights of sequences.
+    sets : ndarray of bool, shape (n_sets, n_labels), or None
+        The labels of each set.
     """
 
     parts: tuple[Labelled, ...]
     binned: BinnedRows
     labels: NDArray[np.int32]
     weights: NDArray[np.float64]
+    sets: LabelSets | None = None
 
     @classmethod
     def together(
@@ -42,12 +46,14 @@ class Positions:
         """Bin training and validation sequences."""
         binned = binner.transform(training.batch, n_threads=n_threads)
         if validation is None:
-            return cls((training,), binned, training.labels, training.weights)
+            return cls((training,), binned, training.labels, training.weights, training.sets)
+        labels, sets = join_sets((training.labels, training.sets), (validation.labels, validation.sets))
         return cls(
             (training, validation),
             BinnedRows.concatenate(binned, binner.transform(validation.batch, n_threads=n_threads)),
-            np.concatenate([training.labels, validation.labels]),
+            labels,
             np.concatenate([training.weights, validation.weights]),
+            sets,
         )
 
     @property
@@ -69,6 +75,11 @@ class Positions:
     def offsets(self) -> NDArray[np.int64]:
         """Where sequences begin, (n_sequences + 1,)."""
         return self.binned.offsets
+
+    def check_no_sets(self, what: str, cure: str) -> None:
+        """Raise InputError at the first set of labels, with which ``what`` cannot train."""
+        for part in self.parts:
+            part.check_no_sets(what, cure)
 
     def check_possible(
         self, table: NDArray[np.float64], end: NDArray[np.float64], order: int, classes: list[Any]

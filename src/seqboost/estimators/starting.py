@@ -60,8 +60,10 @@ def labels_alone(
     offsets, labels = data.training.batch.offsets, data.training.labels
     _, contexts = observed_contexts(labels, offsets, space.n_labels, space.order, mark_unobserved=True)
     row_weights = np.repeat(data.training.weights, np.diff(offsets))
-    table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
-    forbidden, end = constraint_scores(settings["transitions"], space, settings.classes, data.labels, data.offsets)
+    table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels, data.training.sets)
+    forbidden, end = constraint_scores(
+        settings["transitions"], space, settings.classes, data.labels, data.offsets, data.sets
+    )
     table += forbidden
     if settings.class_weights is None or settings["objective"] != "position_likelihood":
         return table, end
@@ -132,7 +134,7 @@ def linear_task(
     table, end = chain
     return LinearTask(
         columns, rows, data.labels, data.weights, len(data.training.weights), table, settings["order"], end,
-        settings.n_threads,
+        settings.n_threads, data.sets,
     )  # fmt: skip
 
 
