@@ -417,7 +417,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             list with other values than strings, each place is a column; a *list of strings* is a bag of attributes, as
             in CRFsuite, in which places mean nothing. What lists mean is settled here: ``predict`` goes by it.
         y : list of label sequences
-            A label for each element; None, NaN or masked = unobserved. For a table: a column of labels.
+            A label for each element; None, NaN or masked = unobserved. A set or frozenset of labels = one of them, not
+            known which; the likelihood sums over them. For a table: a column of labels.
         sample_weight : array-like of shape (n_sequences,), optional
             Weights of sequences.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
@@ -586,6 +587,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.potentials_ = trained.potentials
         self.window_, self.trees_, self.init_, self.l2_regularization_ = (self._lasting[name] for name in AUTOMATIC)
 
+    _takes_sets = True
+
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether fit has been called."""
         return hasattr(self, "_trained")
@@ -595,9 +598,9 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         rows = None if model.linear is None else model.linear.columns.transform(batch)
         return model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads, rows)
 
-    def _constraint(self, scores: NDArray[np.float32], potentials: Potentials | SeenPotentials) -> Potentials | None:
+    def _constraint(self, scores: NDArray[np.float32], offsets: NDArray[np.int64]) -> Potentials | None:
         model = self._trained.model
-        return model.constrained(scores, potentials.offsets) if model.is_constrained else None
+        return model.constrained(scores, offsets) if model.is_constrained else None
 
     def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         trained = self._trained

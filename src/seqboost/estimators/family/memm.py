@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, locally_normalised
@@ -172,6 +171,8 @@ class MEMM(TreeCRF):
         self.verbose = verbose
         self.n_jobs = n_jobs
 
+    _takes_sets = False  # its terms need the label before
+
     def _parameters(self) -> dict[str, Any]:
         return super()._parameters() | FIXED
 
@@ -188,9 +189,3 @@ class MEMM(TreeCRF):
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""
         return in_pieces(batch, len(self.classes_) ** (1 + self._trained.model.order))
-
-    def _marginals(self, batch: SequenceBatch) -> NDArray[np.float32]:
-        return np.concatenate([super(MEMM, self)._marginals(piece) for piece in self._pieces(batch)])
-
-    def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
-        return np.concatenate([super(MEMM, self)._codes(piece) for piece in self._pieces(batch)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
@@ -236,12 +235,6 @@ class FutureFeatureMEMM(SequenceLabeler):
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""
         return in_pieces(batch, len(self.classes_) ** (1 + self._model.fitted["order"]))
-
-    def _marginals(self, batch: SequenceBatch) -> NDArray[np.float32]:
-        return np.concatenate([super(FutureFeatureMEMM, self)._marginals(piece) for piece in self._pieces(batch)])
-
-    def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
-        return np.concatenate([super(FutureFeatureMEMM, self)._codes(piece) for piece in self._pieces(batch)])
 
     def pattern_probabilities(self, X: Any) -> Any:
         """Return how surely each position is one of the patterns: p = σ(G).
