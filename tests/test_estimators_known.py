@@ -204,6 +204,12 @@ def test_equal_costs_change_nothing(model):
     assert all_equal(model.predict(X, costs=1.0 - np.eye(3)), model.predict(X))
 
 
+def test_costs_beyond_the_scores_of_chains(model):
+    costs = np.random.default_rng(1).uniform(0, 5, (3, 3))
+    assert all_equal(model.predict(X, costs=1e200 * costs), model.predict(X, costs=costs))
+    assert all(map(len, model.predict(X, costs=np.zeros((3, 3)))))
+
+
 def test_costs_at_other_labelers():
     model = SlidingWindow().fit(X, Y)
     found = np.concatenate(model.predict(X, costs={("a", "b"): 1e9, ("a", "c"): 1e9}))
@@ -230,7 +236,9 @@ def test_forms_of_costs():
     [
         ({"a": 3}, r"costs holds 3 for 'a'; expected a dict \{\(true, predicted\): cost\}"),
         ({("a", "x"): 3}, r"costs names the label 'x', which training did not have.*\['a', 'b'\].*different labels"),
-        ({("a", "b"): "dear"}, r"costs\[\('a', 'b'\)\] is 'dear'; a cost must be a number"),
+        ({("a", "b"): "dear"}, r"costs\[\('a', 'b'\)\] is 'dear'; a cost must be a finite number"),
+        ({("a", "b"): 10**400}, r"costs\[\('a', 'b'\)\] is 10+; a cost must be a finite number"),
+        ([[0, 10**400], [1, 0]], r"costs is \[\[0, 10+.*expected a dict"),
         ({("a", "b"): np.nan}, r"costs must be finite, but predicting 'b' for 'a' costs nan"),
         ([[0, 1, 2]], r"costs has shape \(1, 3\), but there are 2 labels; expected"),
         ("cheap", r"costs is 'cheap'; expected a dict"),

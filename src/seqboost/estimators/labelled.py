@@ -85,4 +85,7 @@ class Labelled:
     ) -> None:
         """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
         where = self.labels, self.batch.offsets
-        raise_if_forbidden(*where, table, order, end, classes, sets=self.sets, name=self.name, numbers=self.numbers)
+        raise_if_forbidden(*where, table, order, end, classes, sets=self.sets, named=self._named)
+
+    def _named(self, sequence: int) -> str:
+        return f"{self.name}[{sequence if self.numbers is None else self.numbers[sequence]}]"

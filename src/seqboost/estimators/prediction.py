@@ -14,7 +14,7 @@ from seqboost.core.exceptions import InputError, ParameterError
 from seqboost.estimators.arguments import where
 from seqboost.estimators.labeler import Labeler
 from seqboost.estimators.parameters import Rule, check_parameters, integer, n_jobs_rule, one_of, plain_number
-from seqboost.estimators.query import NO_QUERY, Query, cheapest, cost_matrix, expected_costs
+from seqboost.estimators.query import NO_QUERY, Query, cheapest, cost_matrix, scaled_costs
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.sequences import LabelCoder, SequenceBatch
 
@@ -99,7 +99,7 @@ class SequenceLabeler(Labeler):
             if limits is not None and query.labels is not None:
                 raise_if_forbidden(
                     query.labels, batch.offsets, limits.table, limits.order, limits.end, self.classes_.tolist(),
-                    sets=query.sets, name="known",
+                    sets=query.sets, named="known[{}]".format,
                 )  # fmt: skip
             raise
 
@@ -135,7 +135,7 @@ class SequenceLabeler(Labeler):
             return viterbi(potentials, beam=self._beam_of(query), n_threads=n_threads).labels
         prob = self._label_probs(potentials, query)
         # Of the allowed labellings, the one with the most correct labels to be expected, or of the least costs.
-        gain = prob if query.costs is None else (-expected_costs(prob, query)).astype(np.float32)
+        gain = prob if query.costs is None else -scaled_costs(prob, query)
         constrained = self._constraint(np.ascontiguousarray(gain.T[:, :, None]), batch.offsets)
         if constrained is not None:
             return viterbi(query.allowed(constrained), n_threads=n_threads).labels

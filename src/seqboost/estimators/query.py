@@ -13,7 +13,7 @@ from seqboost.chain import Potentials, SeenPotentials
 from seqboost.core.exceptions import ParameterError
 from seqboost.core.labelsets import UNOBSERVED, LabelSets, allowed_labels, forbid_others
 
-__all__ = ["NO_QUERY", "Query", "cheapest", "cost_matrix", "expected_costs"]
+__all__ = ["NO_QUERY", "Query", "cheapest", "cost_matrix", "expected_costs", "scaled_costs"]
 
 Chain = TypeVar("Chain", bound=Potentials | SeenPotentials)
 
@@ -64,6 +64,12 @@ def expected_costs(prob: NDArray[Any], query: Query) -> NDArray[np.float64]:
     return expected
 
 
+def scaled_costs(prob: NDArray[Any], query: Query) -> NDArray[np.float32]:
+    """Return expected costs as scores of a chain: the largest cost is 1, for it may be too large for their type."""
+    expected, largest = expected_costs(prob, query), 1.0 if query.costs is None else float(np.abs(query.costs).max())
+    return (expected / largest if largest > 0.0 else expected).astype(np.float32)
+
+
 def cheapest(prob: NDArray[Any], query: Query) -> NDArray[np.int32]:
     """Return the code of the label of least expected cost at each position, (N,); without costs the most probable."""
     if query.costs is None:
@@ -95,7 +101,7 @@ def cost_matrix(costs: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     else:
         try:
             matrix = np.array(costs, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ParameterError(f"costs is {costs!r:.100}; {COSTS_EXPECTED}.") from None
         if matrix.shape != (len(classes), len(classes)):
             raise ParameterError(
@@ -125,8 +131,8 @@ def _from_mapping(costs: Mapping[Any, Any], classes: NDArray[Any]) -> NDArray[np
     for i, (pair, cost) in enumerate(pairs.items()):
         try:
             matrix[true[i], predicted[i]] = float(cost)
-        except (TypeError, ValueError):
-            raise ParameterError(f"costs[{pair!r}] is {cost!r}; a cost must be a number.") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ParameterError(f"costs[{pair!r}] is {cost!r}; a cost must be a finite number.") from None
     return matrix
 
 
@@ -145,7 +151,7 @@ def _from_table(costs: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     matrix = np.empty((len(classes), len(classes)))
     try:
         matrix[np.ix_(true, predicted)] = costs.to_numpy().astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError("The costs table must hold numbers, and no missing values.") from None
     return matrix
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,8 +86,7 @@ def raise_if_forbidden(
     classes: Sequence[object] | None = None,
     *,
     sets: LabelSets | None = None,
-    name: str = "y",
-    numbers: NDArray[np.intp] | None = None,
+    named: Callable[[int], str] = "y[{}]".format,
 ) -> None:
     """Raise if the labels of a sequence cannot be had under the forbidden entries of a table.
 
@@ -99,8 +98,8 @@ def raise_if_forbidden(
         Where each sequence starts.
     table, order, end, classes, sets
         As in ``find_forbidden``.
-    name, numbers : str and ndarray, optional
-        What the labels and the sequences are called in messages.
+    named : callable, optional
+        What the labels of a sequence are called in messages, by its number.
 
     Raises
     ------
@@ -113,6 +112,6 @@ def raise_if_forbidden(
         fault = find_forbidden(labels[offsets[sequence] : offsets[sequence + 1]], table, order, end, classes, sets)
         if fault is not None:
             raise InputError(
-                f"{name}[{sequence if numbers is None else numbers[sequence]}] {fault}, which transitions=... forbids. "
-                f"Allow it in `transitions`, or mend the labels of that sequence (or leave them unobserved: None)."
+                f"{named(sequence)} {fault}, which transitions=... forbids. Allow it in `transitions`, or fix the labels "
+                f"of that sequence (or leave them unobserved: None)."
             )
