@@ -112,6 +112,6 @@ def raise_if_forbidden(
         fault = find_forbidden(labels[offsets[sequence] : offsets[sequence + 1]], table, order, end, classes, sets)
         if fault is not None:
             raise InputError(
-                f"{named(sequence)} {fault}, which transitions=... forbids. Allow it in `transitions`, or fix the labels "
-                f"of that sequence (or leave them unobserved: None)."
+                f"{named(sequence)} {fault}, which transitions=... forbids. Allow it in `transitions`, or fix the "
+                f"labels of that sequence (or leave them unobserved: None)."
             )
