@@ -12,8 +12,9 @@ from seqboost.boosting import History, Stopping
 
 def derivatives(log_likelihood, n_correct, n_observed):
     return SimpleNamespace(
-        log_likelihood=np.array(log_likelihood), n_correct=np.array(n_correct), n_observed=np.array(n_observed)
-    )
+        log_likelihood=np.array(log_likelihood), n_correct=np.array(n_correct), n_observed=np.array(n_observed),
+        n_exact=None,
+    )  # fmt: skip
 
 
 def test_scores_are_weighted_means_per_observed_position():

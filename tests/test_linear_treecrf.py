@@ -12,7 +12,7 @@ from seqboost.boosting import boost
 from seqboost.exceptions import InputError, ModelFileError, ParameterError
 from seqboost.linear.reference import reference_linear_scores
 from seqboost.model.file import read_model, write_model
-from seqboost.training import starting
+from seqboost.training import single, starting
 
 
 def linear(**parameters):

@@ -204,9 +204,7 @@ def test_clone_and_scikit_learn_parameters():
 
 def test_errors():
     X, y = chains(n=12)
-    with pytest.raises(
-        ParameterError, match="'contexts' parameter of Method must be one of 'all', 'seen'. Got 'some'"
-    ):
+    with pytest.raises(ParameterError, match="'contexts' parameter of Method must be one of 'all', 'seen'. Got 'some'"):
         small(contexts="some").fit(X, y)
     with pytest.raises(ParameterError, match="contexts='seen' needs factored potentials"):
         seen(potentials="joint").fit(X, y)

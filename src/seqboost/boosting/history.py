@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -98,7 +99,8 @@ class History:
     """Log-likelihood and accuracy per position, before the first round and after every round.
 
     ``train_score`` and ``validation_score`` are mean log-likelihoods per observed position (weighted by sequence);
-    ``train_accuracy`` and ``validation_accuracy`` are shares of positions whose most probable label is the right one.
+    ``train_accuracy`` and ``validation_accuracy`` are shares of positions whose most probable label is the right one
+    (of those whose label is known exactly, not as one of a set).
     ``evaluations`` counts how often a round looked at the objective: once, and again for every step it tried.
     """
 
@@ -130,8 +132,10 @@ class History:
                 observed = float(np.dot(weights, derivatives.n_observed[part]))
                 likelihood = np.where(weights > 0, derivatives.log_likelihood[part], 0.0)
                 correct = float(np.dot(weights, derivatives.n_correct[part]))
+                exact = observed if derivatives.n_exact is None else float(np.dot(weights, derivatives.n_exact[part]))
                 entries[f"{name}_score"] = float(np.dot(weights, likelihood)) / max(observed, 1e-300)
-                entries[f"{name}_accuracy"] = correct / max(observed, 1e-300)
+                is_nowhere_exact = derivatives.n_exact is not None and exact == 0.0
+                entries[f"{name}_accuracy"] = math.nan if is_nowhere_exact else correct / max(exact, 1e-300)
         for key, value in entries.items():
             getattr(self, key).append(value)
         return entries

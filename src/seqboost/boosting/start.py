@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.labelsets import FIRST_SET, LabelSets, set_rows
+
 __all__ = ["history_table", "label_table"]
 
 
@@ -24,19 +26,22 @@ def label_table(
     weights: NDArray[np.float64],
     n_extended: int,
     n_labels: int,
+    sets: LabelSets | None = None,
 ) -> NDArray[np.float64]:
     """Return log-probabilities of labels after contexts.
 
     Parameters
     ----------
     labels : ndarray of int32 of shape (n_rows,)
-        Label codes, −1 = unobserved.
+        Label codes, −1 = unobserved, −3 − i = one of set i, whose labels share the position equally.
     extended : ndarray of int32 of shape (n_rows,)
         Extended context of each row; −1 where a lag is unobserved.
     weights : ndarray of float64 of shape (n_rows,)
         Weight of each row's sequence.
     n_extended, n_labels : int
         Shape of the table.
+    sets : ndarray of bool of shape (n_sets, n_labels), optional
+        The labels of each set.
 
     Returns
     -------
@@ -44,10 +49,17 @@ def label_table(
     """
     seen = labels >= 0
     share = np.bincount(labels[seen], weights=weights[seen], minlength=n_labels) + 1.0
+    rows = set_rows(labels) if sets is not None else np.empty(0, np.intp)
+    if sets is not None:
+        parts = weights[rows, None] * (sets / sets.sum(axis=1, keepdims=True))[FIRST_SET - labels[rows]]
+        share += parts.sum(axis=0)
     share /= share.sum()
     known = seen & (extended >= 0)
     cells = extended[known].astype(np.int64) * n_labels + labels[known]
     count = np.bincount(cells, weights=weights[known], minlength=n_extended * n_labels).reshape(n_extended, n_labels)
+    if sets is not None:
+        known_before = extended[rows] >= 0
+        np.add.at(count, extended[rows][known_before], parts[known_before])
     smooth = n_labels * share
     table: NDArray[np.float64] = np.log((count + smooth) / (count.sum(axis=1, keepdims=True) + n_labels))
     return table

@@ -149,7 +149,8 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
             list with other values than strings, each place is a column; a *list of strings* is a bag of attributes, as
             in CRFsuite, in which places mean nothing. What lists mean is settled here: ``predict`` goes by it.
         y : list of label sequences
-            A label for each element; None, NaN or masked = unobserved. For a table: a column of labels.
+            A label for each element; None, NaN or masked = unobserved. A set or frozenset of labels = one of them, not
+            known which; the likelihood sums over them. For a table: a column of labels.
         sample_weight : array-like of shape (n_sequences,), optional
             Weights of sequences.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
@@ -353,9 +354,9 @@ class BoostedChain(BoostedLabeler):
         rows = None if model.linear is None else model.linear.columns.transform(batch)
         return model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads, rows)
 
-    def _constraint(self, scores: NDArray[np.float32], potentials: Potentials | SeenPotentials) -> Potentials | None:
+    def _constraint(self, scores: NDArray[np.float32], offsets: NDArray[np.int64]) -> Potentials | None:
         model = self._result.model
-        return model.constrained(scores, potentials.offsets) if model.is_constrained else None
+        return model.constrained(scores, offsets) if model.is_constrained else None
 
     @property
     def transition_scores_(self) -> NDArray[np.float64]:

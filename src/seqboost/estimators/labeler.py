@@ -29,12 +29,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost.core.exceptions import InputError
+from seqboost.core.labelsets import UNKNOWN
 from seqboost.core.parameters import Rule, check_parameters, one_of, plain_number
 from seqboost.core.threads import thread_count
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
+from seqboost.estimators.query import Query, cheapest, cost_matrix
 from seqboost.estimators.torn import TrainingTable
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
-from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
 from seqboost.training.dataset import Dataset
 
 __all__ = ["MANY_LABELS", "Labeler"]
@@ -54,6 +55,7 @@ class Labeler(BaseEstimator):
 
     classes_: NDArray[Any]
     _schema: BatchSchema
+    _takes_sets: ClassVar[bool] = False  # whether labels of training may be sets: one of these, not known which
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Enter a labeller of this package into the list of those that a model file may name."""
@@ -93,7 +95,7 @@ class Labeler(BaseEstimator):
             estimator_name=name,
         )  # fmt: skip
         coder = LabelCoder()
-        labels = coder.fit(y, batch)
+        labels = coder.fit(y, batch, sets=self._takes_sets)
         if len(coder.classes_) < 2:
             raise InputError(
                 f"y holds only one class, {coder.classes_.tolist()[0]!r}; {name} needs at least two different "
@@ -110,13 +112,14 @@ class Labeler(BaseEstimator):
         self._schema = batch.schema
         self._training_table = TrainingTable.of(batch.origin)
         self._set_feature_names(batch.schema)
-        return Dataset(batch, labels, sequence_weights(sample_weight, batch)).informative()
+        return Dataset(batch, labels, sequence_weights(sample_weight, batch), sets=coder.sets_).informative()
 
     def _known(self, X: Any, y: Any, sample_weight: Any, name: str = "y") -> Dataset:
         """Read X and y through the door, and hold them to the columns and labels that were learnt."""
         batch = self._batch(X)
-        labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
-        return Dataset(batch, labels, sequence_weights(sample_weight, batch), name).informative()
+        coder = LabelCoder.from_classes(self.classes_)
+        labels = coder.encode(y, batch, sets=self._takes_sets)
+        return Dataset(batch, labels, sequence_weights(sample_weight, batch), name, sets=coder.sets_).informative()
 
     def _set_feature_names(self, schema: BatchSchema) -> None:
         self.n_features_in_ = schema.n_features
@@ -173,12 +176,17 @@ class Labeler(BaseEstimator):
         """Return codes of labels, (n_rows,)."""
         return np.argmax(self._marginals(batch), axis=1).astype(np.int32)
 
-    def predict(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
+    def predict(self, X: Any, *, costs: Any = None, allow_missing_columns: bool = False) -> Any:
         """Label sequences.
 
         Parameters
         ----------
         X : as in ``fit``
+        costs : dict, DataFrame or array of shape (n_labels, n_labels), optional
+            What it costs to predict a label for another one: ``{(true, predicted): cost}`` or ``{true: {predicted:
+            cost}}`` (pairs left out cost 1, right labels 0), a DataFrame with true labels as index and predicted ones
+            as columns, or an array in the order of ``classes_`` (row = true). The label of least expected cost is
+            predicted, by the probabilities of ``predict_proba``.
         allow_missing_columns : bool, default=False
             Whether X may lack columns of the training data (or keys that every training position had), whose values
             are missing then; an error otherwise.
@@ -195,7 +203,10 @@ class Labeler(BaseEstimator):
         0 1 0 1 0 1
         """
         batch = self._opened(X, allow_missing_columns)
-        return batch.restore(self.classes_[self._codes(batch)])
+        if costs is None:
+            return batch.restore(self.classes_[self._codes(batch)])
+        query = Query(costs=cost_matrix(costs, self.classes_))
+        return batch.restore(self.classes_[cheapest(self._marginals(batch), query)])
 
     def predict_proba(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_t = k | X).
@@ -222,7 +233,7 @@ class Labeler(BaseEstimator):
         return batch.restore(self._marginals(batch))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, allow_missing_columns: bool = False) -> float:
-        """Return the share of elements that are labelled right; unobserved labels do not count.
+        """Return the share of elements that are labelled right; unobserved labels and sets of labels do not count.
 
         Labels that training did not have count as wrong; if there are no others, a warning says so.
 
@@ -247,9 +258,9 @@ class Labeler(BaseEstimator):
         1.0
         """
         batch = self._opened(X, allow_missing_columns)
-        labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark")
+        labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark", sets=True)
         weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)
-        counted = (labels != UNOBSERVED) & (weights > 0)
+        counted = ((labels >= 0) | (labels == UNKNOWN)) & (weights > 0)
         if not counted.any():
             raise InputError(
                 "y has no observed label to score against: every label is None or NaN, or has sample_weight 0"

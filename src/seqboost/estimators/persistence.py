@@ -120,6 +120,8 @@ def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, ND
 def _completed(parameters: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the parameters of a file, and what was meant where it has none."""
     given = {name: revived(value) for name, value in parameters.items()}
+    if kind in ("HMM", "LinearCRF", "FutureFeatureMEMM"):
+        given.pop("beam", None)  # of earlier files: it is an argument of predict
     if kind not in ("TreeCRF", "MEMM"):
         return given
     if kind == "TreeCRF":

@@ -169,6 +169,8 @@ class TreeCRF(BoostedChain):
     010101
     """
 
+    _takes_sets = True
+
     @property
     def _label_limit(self) -> int | None:
         return None if self.potentials == "factored" else MANY_LABELS

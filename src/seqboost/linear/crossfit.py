@@ -89,7 +89,9 @@ def cross_scores(task: LinearTask, weights: LinearWeights, plan: Plan, seed: int
 def digest(task: LinearTask) -> int:
     """Return a checksum of what a linear chain is fitted to, to recognise the sequences of an earlier fit."""
     rows = task.rows
-    parts = (rows.indptr, rows.column, rows.value, rows.offsets, task.labels, task.weights)
+    parts = [rows.indptr, rows.column, rows.value, rows.offsets, task.labels, task.weights]
+    if task.sets is not None:
+        parts.append(task.sets)
     checksum = task.n_training
     for part in parts:
         checksum = zlib.crc32(np.ascontiguousarray(part).data, checksum)

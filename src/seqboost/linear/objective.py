@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.labelsets import LabelSets
 from seqboost.linear.columns import LinearColumns, LinearRows
 from seqboost.linear.weights import LinearGradient, LinearWeights
 from seqboost.objectives import Likelihood
@@ -35,7 +36,7 @@ class LinearTask:
     rows : LinearRows
         Training sequences, then validation sequences.
     labels : ndarray of int32, shape (n_rows,)
-        −1 = unobserved.
+        −1 = unobserved, −3 − i = one of set i.
     weights : ndarray of float64, shape (n_sequences,)
         Weights of sequences.
     n_training : int
@@ -48,6 +49,8 @@ class LinearTask:
         As in `Likelihood`.
     n_threads : int
         The result does not depend on it.
+    sets : ndarray of bool, shape (n_sets, K), or None
+        The labels of each set.
     """
 
     columns: LinearColumns
@@ -59,6 +62,7 @@ class LinearTask:
     order: int
     end: NDArray[np.float64]
     n_threads: int = 1
+    sets: LabelSets | None = None
 
     @property
     def has_validation(self) -> bool:
@@ -109,6 +113,7 @@ class LinearObjective:
         self._likelihood = Likelihood(
             task.labels, task.rows.offsets, n_labels=n_labels, order=task.order, joint=False,
             sequence_weights=np.where(self._is_training, task.weights, 0.0), curvature="newton", end=task.end,
+            sets=task.sets,
         )  # fmt: skip
         self.penalty = 0.0
         self.validation_score = -np.inf

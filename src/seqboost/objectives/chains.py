@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from seqboost.chain import Potentials
 from seqboost.core.contexts import ContextSpace, observed_contexts
 from seqboost.core.exceptions import ParameterError
+from seqboost.core.labelsets import UNOBSERVED, LabelSets
 from seqboost.objectives import checks
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
@@ -24,6 +27,7 @@ class ChainObjective(ABC):
     A subclass calls ``_set_up`` from its ``_prepare``, and sets ``_chunks``.
     """
 
+    takes_sets: ClassVar[bool] = False  # whether a label may be one of a set
     n_observed: NDArray[np.int64]
     _chunks: Sequence[tuple[int, int]]
 
@@ -39,14 +43,15 @@ class ChainObjective(ABC):
         curvature: str = "mixing",
         end: NDArray[np.float64] | None = None,
         classes: Sequence[object] | None = None,
+        sets: LabelSets | None = None,
     ) -> None:
         self._space = ContextSpace(n_labels, order)
         self._labels = np.ascontiguousarray(labels, dtype=np.int32)
         self._offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self._curvature = checks.curvature_code(curvature)
         self._end = np.zeros(n_labels) if end is None else np.ascontiguousarray(end, dtype=np.float64)
-        self._classes = classes
-        checks.check_labels(self._labels, self._offsets, n_labels)
+        self._classes, self._sets = classes, sets
+        checks.check_labels(self._labels, self._offsets, n_labels, sets if self.takes_sets else None)
         weights = checks.sequence_weights(sequence_weights, len(self._offsets) - 1)
         self._n_slots = self._space.n_contexts if joint else 1
         self.has_table = not joint and self._space.n_contexts > 1
@@ -83,7 +88,8 @@ class ChainObjective(ABC):
 
     def _raise_if_forbidden(self, table: NDArray[np.float64]) -> None:
         """Raise InputError if the labels of a sequence break a forbidden transition."""
-        raise_if_forbidden(self._labels, self._offsets, table, self._space.order, self._end, self._classes)
+        labels = self._labels, self._offsets
+        raise_if_forbidden(*labels, table, self._space.order, self._end, self._classes, sets=self._sets)
 
     def _as_derivatives(
         self,
@@ -94,8 +100,15 @@ class ChainObjective(ABC):
     ) -> Derivatives:
         """Return the derivatives that the buffers hold, with those of the table."""
         return Derivatives(
-            self._gradient, self._hessian, *of_table, log_likelihood, n_correct, self.n_observed, caution
+            self._gradient, self._hessian, *of_table, log_likelihood, n_correct, self.n_observed, caution, self._n_exact
         )  # fmt: skip
+
+    @cached_property
+    def _n_exact(self) -> NDArray[np.int64] | None:
+        """The number of labels of each sequence that are known exactly; None if that is all observed ones."""
+        if self._sets is None:
+            return None
+        return np.add.reduceat(self._labels > UNOBSERVED, self._offsets[:-1], dtype=np.int64)
 
     @abstractmethod
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:

@@ -6,10 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import InputError, ParameterError
+from seqboost.core.labelsets import FIRST_SET, LabelSets, set_rows
 from seqboost.core.offsets import locate
 from seqboost.objectives.curvature import COUNT, MIXING, NEWTON
 
-__all__ = ["check_labels", "check_observed", "curvature_code", "position_weights", "sequence_weights"]
+__all__ = [
+    "check_labels",
+    "check_no_sets",
+    "check_observed",
+    "curvature_code",
+    "position_weights",
+    "sequence_weights",
+]
 
 _CURVATURES = {"count": COUNT, "newton": NEWTON, "mixing": MIXING}
 
@@ -33,15 +41,40 @@ def check_observed(
     hidden = np.flatnonzero(labels < 0)
     if len(hidden):
         s, position = locate(offsets, hidden[0])
+        found = "a set of labels" if labels[hidden[0]] <= FIRST_SET else "an unobserved one (None or NaN)"
         raise InputError(
-            f"{what} needs every label, but {name}[{s if numbers is None else numbers[s]}] has an unobserved one (None "
-            f"or NaN) at position {position}; {cure}, or leave such sequences out"
+            f"{what} needs every label, but {name}[{s if numbers is None else numbers[s]}] has {found} at position "
+            f"{position}; {cure}, or leave such sequences out"
         )
 
 
-def check_labels(labels: NDArray[np.int32], offsets: NDArray[np.int64], n_labels: int) -> None:
-    """Raise if a label code is neither in 0..K-1 nor -1."""
+def check_no_sets(
+    labels: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    what: str,
+    cure: str,
+    name: str = "y",
+    numbers: NDArray[np.intp] | None = None,
+) -> None:
+    """Raise InputError at the first set of labels, with which ``what`` cannot train."""
+    rows = set_rows(labels)
+    if len(rows):
+        s, position = locate(offsets, rows[0])
+        raise InputError(
+            f"{what} cannot train on sets of labels, but {name}[{s if numbers is None else numbers[s]}] has one at "
+            f"position {position}; {cure}, or give one label there, or None"
+        )
+
+
+def check_labels(
+    labels: NDArray[np.int32], offsets: NDArray[np.int64], n_labels: int, sets: LabelSets | None = None
+) -> None:
+    """Raise if a label code is neither in 0..K-1 nor -1 nor that of a set."""
+    if sets is not None and (sets.ndim != 2 or sets.shape[1] != n_labels or not sets.any(axis=1).all()):
+        raise InputError(f"sets must have shape (n_sets, {n_labels}) with a label in each, got shape {sets.shape}")
     bad = np.flatnonzero((labels < -1) | (labels >= n_labels))
+    if sets is not None:
+        bad = bad[~((labels[bad] <= FIRST_SET) & (labels[bad] > FIRST_SET - len(sets)))]
     if len(bad):
         sequence, position = locate(offsets, bad[0])
         raise InputError(

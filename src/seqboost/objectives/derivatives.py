@@ -33,6 +33,8 @@ class Derivatives:
         Observed positions; of the pseudo-likelihood those that it scores.
     caution : float
         How many times the curvature "mixing" exceeds p(1 − p), on average over what is fitted; 1 for the others.
+    n_exact : ndarray of int64, shape (n_sequences,), or None
+        Observed positions whose label is known exactly, not as one of a set; None: all of them.
     """
 
     gradient: NDArray[np.float32]
@@ -43,3 +45,4 @@ class Derivatives:
     n_correct: NDArray[np.int64]
     n_observed: NDArray[np.int64]
     caution: float
+    n_exact: NDArray[np.int64] | None = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.exceptions import InputError
+from seqboost.core.labelsets import FIRST_SET, LabelSets, allowed_labels
 
 __all__ = ["find_forbidden", "raise_if_forbidden"]
 
@@ -24,13 +25,14 @@ def find_forbidden(
     order: int,
     end: NDArray[np.float64] | None = None,
     classes: Sequence[object] | None = None,
+    sets: LabelSets | None = None,
 ) -> str | None:
     """Say what is impossible about the labels of one sequence, or None if they are possible.
 
     Parameters
     ----------
     labels : ndarray of int32, shape (T,)
-        Label codes, -1 = unobserved.
+        Label codes, -1 = unobserved, -3 - i = one of set i.
     table : ndarray of float64, shape (E, K)
         Scores of (extended context, label), -inf = forbidden.
     order : int
@@ -39,6 +41,8 @@ def find_forbidden(
         Score of closing a sequence with a label, -inf = forbidden.
     classes : sequence, optional
         Names of the labels; their codes if not given.
+    sets : ndarray of bool, shape (n_sets, K), optional
+        Sets of labels.
 
     Returns
     -------
@@ -48,16 +52,20 @@ def find_forbidden(
     n_labels = table.shape[1]
     space = ContextSpace(n_labels, order)
     names = list(range(n_labels)) if classes is None else list(classes)
+    allowed = allowed_labels(labels, n_labels, sets)
     reached: set[tuple[int, ...]] = {()}  # contexts that some allowed path ends in, lag 1 first
     for t, label in enumerate(labels):
         contexts = {c: space.base[len(c)] + space.number(c) for c in reached}
-        candidates = range(n_labels) if label < 0 else (int(label),)
+        candidates = np.flatnonzero(allowed[t]).tolist()
         moves = [(c, k) for c, e in contexts.items() for k in candidates if table[e, k] > -np.inf]
         if t == len(labels) - 1 and end is not None:
             if moves and all(end[k] == -np.inf for _, k in moves):
                 return f"ends with {names[label]!r}" if label >= 0 else "has no allowed last label"
             moves = [(c, k) for c, k in moves if end[k] > -np.inf]
         if not moves:
+            if label <= FIRST_SET:
+                one_of = ", ".join(repr(names[k]) for k in candidates)
+                return f"has one of {one_of} at position {t}, to none of which the labels before it lead"
             if label < 0:
                 return f"leaves no allowed label for the unobserved position {t}"
             if t == 0:
@@ -77,21 +85,21 @@ def raise_if_forbidden(
     end: NDArray[np.float64] | None = None,
     classes: Sequence[object] | None = None,
     *,
-    name: str = "y",
-    numbers: NDArray[np.intp] | None = None,
+    sets: LabelSets | None = None,
+    named: Callable[[int], str] = "y[{}]".format,
 ) -> None:
     """Raise if the labels of a sequence cannot be had under the forbidden entries of a table.
 
     Parameters
     ----------
     labels : ndarray of int32, shape (N,)
-        Label codes of all sequences, -1 = unobserved.
+        Label codes of all sequences, -1 = unobserved, -3 - i = one of set i.
     offsets : ndarray of int64, shape (n_sequences + 1,)
         Where each sequence starts.
-    table, order, end, classes
+    table, order, end, classes, sets
         As in ``find_forbidden``.
-    name, numbers : str and ndarray, optional
-        What the labels and the sequences are called in messages.
+    named : callable, optional
+        What the labels of a sequence are called in messages, by its number.
 
     Raises
     ------
@@ -101,9 +109,9 @@ def raise_if_forbidden(
     if np.all(table > -np.inf) and (end is None or np.all(end > -np.inf)):
         return
     for sequence in range(len(offsets) - 1):
-        fault = find_forbidden(labels[offsets[sequence] : offsets[sequence + 1]], table, order, end, classes)
+        fault = find_forbidden(labels[offsets[sequence] : offsets[sequence + 1]], table, order, end, classes, sets)
         if fault is not None:
             raise InputError(
-                f"{name}[{sequence if numbers is None else numbers[sequence]}] {fault}, which transitions=... forbids. "
-                f"Allow it in `transitions`, or mend the labels of that sequence (or leave them unobserved: None)."
+                f"{named(sequence)} {fault}, which transitions=... forbids. Allow it in `transitions`, or fix the "
+                f"labels of that sequence (or leave them unobserved: None)."
             )

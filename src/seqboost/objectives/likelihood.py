@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, factored_chunks, log_partition_chunk, pair_sums_chunk, posterior_chunk
 from seqboost.core.contexts import row_types
+from seqboost.core.labelsets import UNOBSERVED
 from seqboost.core.offsets import sequence_chunks
 from seqboost.core.threads import run_tasks
 from seqboost.objectives.cells import add_observed, score_cells, subtract_expected
@@ -32,7 +33,8 @@ class Likelihood(ChainObjective):
     Parameters
     ----------
     labels : ndarray of int32, shape (N,)
-        Label codes, -1 = unobserved. Unobserved labels are summed over (marginal likelihood).
+        Label codes, -1 = unobserved, -3 - i = one of the labels of set i. Labels that are not known exactly are summed
+        over (marginal likelihood).
     offsets : ndarray of int64, shape (n_sequences + 1,)
         Where each sequence starts.
     n_labels, order : int
@@ -47,13 +49,15 @@ class Likelihood(ChainObjective):
         Score of closing a sequence with a label, -inf = forbidden.
     classes : sequence, optional
         Names of the labels, for messages.
+    sets : ndarray of bool, shape (n_sets, K), optional
+        Which labels each set holds.
 
     Attributes
     ----------
     has_table : bool
         Whether ``derivatives`` gives those of the table: factored models with order >= 1 and K >= 2.
     n_observed : ndarray of int64, shape (n_sequences,)
-        Observed positions of each sequence.
+        Observed positions of each sequence, with those whose label is one of a set.
 
     References
     ----------
@@ -73,9 +77,12 @@ class Likelihood(ChainObjective):
     array([-0.5,  0.5], dtype=float32)
     """
 
+    takes_sets = True
+
     def _prepare(self, weights: NDArray[np.float64]) -> None:
-        self._set_up(weights, self._labels >= 0)
-        self._complete = self.n_observed == np.diff(self._offsets)
+        self._set_up(weights, self._labels != UNOBSERVED)
+        lengths = np.diff(self._offsets)
+        self._complete = (self.n_observed if self._n_exact is None else self._n_exact) == lengths
         n_labels, offsets = self._space.n_labels, self._offsets
         self._chunks = factored_chunks(offsets, n_labels) if self.has_table else sequence_chunks(offsets)
         self._allocate()
@@ -97,7 +104,7 @@ class Likelihood(ChainObjective):
         self._tau = np.zeros((2, n_tau), dtype=np.float32)  # forward, backward
         self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
         partly = ~self._complete & (self.n_observed > 0)
-        self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, partly)
+        self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, partly, self._sets)
         context_type = row_types(self._offsets, space.order)
         if self._curvature == COUNT:
             count_cells(space, self._row_weights, context_type, self._hessian)

@@ -1,8 +1,9 @@
 """Sequences with some labels unobserved: their chain clamped to what is observed.
 
 With U the unobserved labels, L = log Σ_U P(observed, U | X) = log Z_clamped − log Z, where Z_clamped sums over the
-paths that agree with the observed labels. So the gradient needs forward-backward twice, and only for these sequences,
-which are copied out of the scores into a smaller set of chains.
+paths that agree with the observed labels, and where one of a set of labels is observed, have one of them. So the
+gradient needs forward-backward twice, and only for these sequences, which are copied out of the scores into a smaller
+set of chains.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, log_partition_chunk, pair_sums_chunk, posterior_chunk
+from seqboost.core.labelsets import LabelSets, forbid_others
 from seqboost.core.offsets import sequence_chunks, starts_of
 from seqboost.core.threads import run_tasks
 
@@ -23,13 +25,15 @@ class ClampedSequences:
     Parameters
     ----------
     labels : ndarray of int32, shape (N,)
-        -1 = unobserved.
+        -1 = unobserved, -3 - i = one of set i.
     offsets : ndarray of int64, shape (n_sequences + 1,)
         Where each sequence starts.
     weights : ndarray of float64, shape (n_sequences,)
         Weights of sequences in the sums of pairs.
     partly : ndarray of bool, shape (n_sequences,)
         Which sequences to take.
+    sets : ndarray of bool, shape (n_sets, K), optional
+        Sets of labels.
 
     Attributes
     ----------
@@ -49,11 +53,12 @@ class ClampedSequences:
         offsets: NDArray[np.int64],
         weights: NDArray[np.float64],
         partly: NDArray[np.bool_],
+        sets: LabelSets | None = None,
     ) -> None:
         lengths = np.diff(offsets)
         self.sequences = np.flatnonzero(partly)
         self._rows = np.flatnonzero(np.repeat(partly, lengths))
-        self._labels = labels[self._rows]
+        self._labels, self._sets = labels[self._rows], sets
         self._offsets = starts_of(lengths[partly])
         self._row_weights = np.repeat(weights[partly], lengths[partly])
         self.start = np.full(len(lengths), -1, dtype=np.int64)
@@ -88,13 +93,12 @@ class ClampedSequences:
         return total
 
     def _inner(self, potentials: Potentials) -> Potentials:
-        """Copy the scores of these sequences out, -inf for labels other than the observed one.
+        """Copy the scores of these sequences out, -inf for labels other than the observed ones.
 
         (Observed labels of the lattice would do the same, but more slowly.)
         """
         scores = np.take(potentials.scores, self._rows, axis=1)
-        for k, plane in enumerate(scores):
-            plane[(self._labels >= 0) & (self._labels != k)] = -np.inf
+        forbid_others(scores, self._labels, self._sets)
         return Potentials(scores, potentials.table, self._offsets, potentials.order, potentials.end)
 
     def _evaluate(self, inner: Potentials, first: int, last: int) -> None:

@@ -11,6 +11,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.labelsets import LabelSets
+
 __all__ = [
     "cell_hessian",
     "conditional",
@@ -67,20 +69,24 @@ def _log_sum(values: NDArray[np.float64]) -> float:
     return highest if not np.isfinite(highest) else highest + float(np.log(np.exp(values - highest).sum()))
 
 
-def _agrees(paths: Paths, labels: NDArray[np.int32]) -> NDArray[np.bool_]:
-    return np.array([all(y in (-1, label) for y, label in zip(labels, path, strict=True)) for path in paths])
+def _agrees(paths: Paths, labels: NDArray[np.int32], sets: LabelSets | None = None) -> NDArray[np.bool_]:
+    def agrees(y: int, label: int) -> bool:
+        return bool(sets[-3 - y, label]) if sets is not None and y <= -3 else y in (-1, label)
+
+    return np.array([all(map(agrees, labels, path)) for path in paths])
 
 
 def log_likelihood(
     scores: NDArray[np.float32],
     table: NDArray[np.float64],
-    labels: NDArray[np.int32],  # IN (T,) -1 = unobserved
+    labels: NDArray[np.int32],  # IN (T,) -1 = unobserved, -3 - i = one of set i
     order: int,
     end: NDArray[np.float64] | None = None,
+    sets: LabelSets | None = None,  # IN (n_sets, K)
 ) -> float:
     """Give L = log of the share of the labellings that agree with the observed labels."""
     paths, path_score = enumerate_chain(scores, table, order, end)
-    return _log_sum(path_score[_agrees(paths, labels)]) - _log_sum(path_score)
+    return _log_sum(path_score[_agrees(paths, labels, sets)]) - _log_sum(path_score)
 
 
 def pair_marginals(
@@ -104,12 +110,13 @@ def gradient(
     labels: NDArray[np.int32],
     order: int,
     end: NDArray[np.float64] | None = None,
+    sets: LabelSets | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Give Δ_t(c,k) = P(c,k | X, observed) − P(c,k | X), and P(c,k | X), both (K, T, C)."""
     n_labels = scores.shape[0]
     paths, path_score = enumerate_chain(scores, table, order, end)
     free = np.exp(path_score - _log_sum(path_score))
-    clamped_score = np.where(_agrees(paths, labels), path_score, -np.inf)
+    clamped_score = np.where(_agrees(paths, labels, sets), path_score, -np.inf)
     clamped = np.exp(clamped_score - _log_sum(clamped_score))
     p_free = pair_marginals(paths, free, n_labels, order)
     return pair_marginals(paths, clamped, n_labels, order) - p_free, p_free

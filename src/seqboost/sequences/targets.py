@@ -37,7 +37,7 @@ def as_labels(y: Any, batch: SequenceBatch | None = None, *, name: str = "y") ->
     Returns
     -------
     list of lists
-        Labels of each sequence; None = unobserved.
+        Labels of each sequence; None = unobserved, or one of a set of labels.
 
     Examples
     --------
@@ -53,7 +53,9 @@ def as_labels(y: Any, batch: SequenceBatch | None = None, *, name: str = "y") ->
         values = labels.tolist() if isinstance(labels, np.ndarray) else labels
         bounds = batch.offsets.tolist()
         lists = [values[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
-    lists = [[None if is_missing(label) else label for label in labels] for labels in lists]
+    lists = [
+        [None if is_missing(label) or isinstance(label, frozenset) else label for label in labels] for labels in lists
+    ]
     for i, labels in enumerate(lists):
         try:
             set(labels)
@@ -84,12 +86,20 @@ def flat_labels(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
 def _tidied_labels(labels: Any) -> list[Any]:
     """Return labels with None for what is unobserved, and Python's scalars for NumPy's.
 
-    NumPy's compare with tuples element by element, so that such labels could be neither sorted nor counted.
+    NumPy's compare with tuples element by element, so that such labels could be neither sorted nor counted. Sets become
+    frozensets, or the label they hold if that is one.
     """
     tidy, types = tidied(labels)
-    if any(issubclass(kind, (tuple, np.generic)) for kind in types):
-        return list(map(_python_label, tidy))
+    if any(issubclass(kind, (tuple, np.generic, set, frozenset)) for kind in types):
+        return list(map(_one_label, tidy))
     return list(tidy)
+
+
+def _one_label(label: Any) -> Any:
+    if isinstance(label, (set, frozenset)):
+        one_of = frozenset(map(_python_label, label))
+        return next(iter(one_of)) if len(one_of) == 1 else one_of
+    return _python_label(label)
 
 
 def _python_label(label: Any) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import InputError
-from seqboost.objectives.checks import check_observed
+from seqboost.core.labelsets import UNOBSERVED, LabelSets
+from seqboost.objectives.checks import check_no_sets, check_observed
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.sequences import SequenceBatch
 
@@ -21,29 +22,33 @@ class Dataset:
     """Sequences with coded labels and weights."""
 
     batch: SequenceBatch
-    labels: NDArray[np.int32]  # (n_rows,), −1 = unobserved
+    labels: NDArray[np.int32]  # (n_rows,), −1 = unobserved, −3 − i = one of set i
     weights: NDArray[np.float64]  # (n_sequences,)
     name: str = "y"  # what the user calls the labels
     numbers: NDArray[np.intp] | None = None  # (n_sequences,) the user's numbers of the sequences; None: as they come
+    sets: LabelSets | None = None  # (n_sets, n_labels) the labels of each set; None: there are none
 
     def take(self, sequences: NDArray[np.intp]) -> Dataset:
         """Return some of the sequences."""
         rows = np.concatenate([np.arange(*self.batch.offsets[s : s + 2]) for s in sequences])
         numbers = sequences if self.numbers is None else self.numbers[sequences]
-        return Dataset(self.batch[sequences], self.labels[rows], self.weights[sequences], self.name, numbers)
+        return replace(
+            self, batch=self.batch[sequences], labels=self.labels[rows], weights=self.weights[sequences],
+            numbers=numbers,
+        )  # fmt: skip
 
     def cut(self, offsets: NDArray[np.int64]) -> Dataset:
         """Return the same rows as other sequences: long ones in pieces, which begin at ``offsets``."""
         source = np.searchsorted(self.batch.offsets, offsets[:-1], side="right") - 1
         numbers = source if self.numbers is None else self.numbers[source]
-        return Dataset(self.batch.cut(offsets), self.labels, self.weights[source], self.name, numbers)
+        return replace(self, batch=self.batch.cut(offsets), weights=self.weights[source], numbers=numbers)
 
     def informative(self) -> Dataset:
         """Return the sequences that say something: with a weight, and with at least one observed label.
 
         Others would count as rows of leaves, and held out they would stop the training at once.
         """
-        n_observed = np.add.reduceat(self.labels >= 0, self.batch.offsets[:-1], dtype=np.int64)
+        n_observed = np.add.reduceat(self.labels != UNOBSERVED, self.batch.offsets[:-1], dtype=np.int64)
         useful = (n_observed > 0) & (self.weights > 0)
         if not useful.any():
             raise InputError(
@@ -62,7 +67,7 @@ class Dataset:
         >>> Dataset(as_batch([np.zeros((2, 1)), np.zeros((2, 1))]), labels, np.array([2.0, 2.0])).n_judging()
         (6.0, 3.0)
         """
-        weights = np.repeat(self.weights, self.batch.lengths)[self.labels >= 0]
+        weights = np.repeat(self.weights, self.batch.lengths)[self.labels != UNOBSERVED]
         total = float(weights.sum())
         return total, total**2 / max(float(np.square(weights).sum()), 1e-300)
 
@@ -70,9 +75,17 @@ class Dataset:
         """Raise InputError at the first unobserved label, which ``what`` needs."""
         check_observed(self.labels, self.batch.offsets, what, cure, self.name, self.numbers)
 
+    def check_no_sets(self, what: str, cure: str) -> None:
+        """Raise InputError at the first set of labels, with which ``what`` cannot train."""
+        if self.sets is not None:
+            check_no_sets(self.labels, self.batch.offsets, what, cure, self.name, self.numbers)
+
     def check_possible(
         self, table: NDArray[np.float64], end: NDArray[np.float64], order: int, classes: list[Any]
     ) -> None:
         """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
         where = self.labels, self.batch.offsets
-        raise_if_forbidden(*where, table, order, end, classes, name=self.name, numbers=self.numbers)
+        raise_if_forbidden(*where, table, order, end, classes, sets=self.sets, named=self._named)
+
+    def _named(self, sequence: int) -> str:
+        return f"{self.name}[{sequence if self.numbers is None else self.numbers[sequence]}]"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.core.labelsets import LabelSets, join_sets
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.training.dataset import Dataset
 from seqboost.training.result import FitData
@@ -26,13 +28,15 @@ class Positions:
     binned : BinnedRows
         Columns of all of them.
     labels : ndarray of int32, shape (n_rows,)
-        −1 = unobserved.
+        −1 = unobserved, −3 − i = one of set i.
     weights : ndarray of float64, shape (n_sequences,)
         Weights of sequences.
     classes : ndarray of shape (n_labels,)
         The labels.
     class_weights : ndarray of float64 of shape (n_labels,) or None
         Weights of labels; None: all are 1.
+    sets : ndarray of bool, shape (n_sets, n_labels), or None
+        The labels of each set.
     """
 
     parts: tuple[Dataset, ...]
@@ -41,19 +45,22 @@ class Positions:
     weights: NDArray[np.float64]
     classes: NDArray[Any]
     class_weights: NDArray[np.float64] | None = None
+    sets: LabelSets | None = None
 
     @classmethod
     def together(cls, binner: FeatureBinner, data: FitData, n_threads: int) -> Positions:
         """Bin training and validation sequences."""
         parts = (data.training,) if data.validation is None else (data.training, data.validation)
         binned = [binner.transform(part.batch, n_threads=n_threads) for part in parts]
+        labels, sets = reduce(join_sets, [(part.labels, part.sets) for part in parts])
         return cls(
             parts,
             binned[0] if len(binned) == 1 else BinnedRows.concatenate(*binned),
-            np.concatenate([part.labels for part in parts]),
+            labels,
             np.concatenate([part.weights for part in parts]),
             data.classes,
             data.class_weights,
+            sets,
         )
 
     @property
@@ -75,6 +82,11 @@ class Positions:
     def offsets(self) -> NDArray[np.int64]:
         """Where sequences begin, (n_sequences + 1,)."""
         return self.binned.offsets
+
+    def check_no_sets(self, what: str, cure: str) -> None:
+        """Raise InputError at the first set of labels, with which ``what`` cannot train."""
+        for part in self.parts:
+            part.check_no_sets(what, cure)
 
     def check_possible(self, table: NDArray[np.float64], end: NDArray[np.float64], order: int) -> None:
         """Raise InputError if labels break a forbidden transition, with the number that the user knows."""

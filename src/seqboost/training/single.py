@@ -168,13 +168,18 @@ class _Chain:
         if self.contexts is not None:
             return SeenLikelihood(data.labels, data.offsets, self.contexts, **common)
         common |= {"n_labels": self.space.n_labels, "order": self.space.order, "joint": self.joint}
+        if kind is not Likelihood:
+            pseudo = kind is PseudoLikelihood and config.method.objective != "pseudo_likelihood"
+            what = "pseudo_likelihood_rounds" if pseudo else f"objective={config.method.objective!r}"
+            data.check_no_sets(what, "use TreeCRF with objective='likelihood'")
         if kind is PositionLikelihood:
             weights = None if data.class_weights is None else data.class_weights[data.labels]
             return PositionLikelihood(data.labels, data.offsets, position_weights=weights, **common)
         beam = config.method.beam
         if kind is Likelihood and beam is not None and beam < self.space.n_contexts:
+            data.check_no_sets("training with a beam", "train without one")
             return BeamLikelihood(data.labels, data.offsets, beam=beam, **common)
-        return kind(data.labels, data.offsets, **common)
+        return kind(data.labels, data.offsets, sets=data.sets, **common)
 
     def examples(self, data: Positions) -> Examples:
         labels, offsets, n_labels, order = data.labels, data.offsets, self.space.n_labels, self.space.order

@@ -61,8 +61,10 @@ def labels_alone(
     offsets, labels = data.training.batch.offsets, data.training.labels
     _, contexts = observed_contexts(labels, offsets, space.n_labels, space.order, mark_unobserved=True)
     row_weights = np.repeat(data.training.weights, np.diff(offsets))
-    table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels)
-    forbidden, end = constraint_scores(config.chain.transitions, space, data.classes, data.labels, data.offsets)
+    table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels, data.training.sets)
+    forbidden, end = constraint_scores(
+        config.chain.transitions, space, data.classes, data.labels, data.offsets, data.sets
+    )
     table += forbidden
     if data.class_weights is None or not config.weights_in_terms:
         return table, end
@@ -133,7 +135,7 @@ def linear_task(
     table, end = chain
     return LinearTask(
         columns, rows, data.labels, data.weights, len(data.training.weights), table, config.chain.order, end,
-        config.n_threads,
+        config.n_threads, data.sets,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from seqboost.chain import end_scores, transition_table
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.exceptions import ParameterError
+from seqboost.core.labelsets import FIRST_SET, LabelSets
 from seqboost.sequences import allowed_transitions
 
 __all__ = ["constraint_scores", "followers"]
@@ -24,6 +25,7 @@ def constraint_scores(
     classes: NDArray[Any],
     labels: NDArray[np.int32],
     offsets: NDArray[np.int64],
+    sets: LabelSets | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the table (n_extended, n_labels) and the end scores (n_labels,) of a constraint: 0 or −inf.
 
@@ -38,23 +40,26 @@ def constraint_scores(
         The labels.
     labels, offsets : ndarray
         Codes of the training labels, which ``"seen"`` looks at.
+    sets : ndarray of bool of shape (n_sets, n_labels), optional
+        Sets of labels: "seen" takes each of their labels as seen.
     """
-    start, allowed, end = _allowed(transitions, len(classes), classes, labels, offsets)
+    start, allowed, end = _allowed(transitions, classes, labels, offsets, sets)
     return transition_table(space, start, allowed), end_scores(space, end)
 
 
 def _allowed(
     transitions: Any,
-    n_labels: int,
     classes: NDArray[Any],
     labels: NDArray[np.int32],
     offsets: NDArray[np.int64],
+    sets: LabelSets | None,
 ) -> Constraint:
+    n_labels = len(classes)
     if isinstance(transitions, str):
         if transitions == "any":
             return None, None, None
         if transitions == "seen":
-            return _seen(n_labels, labels, offsets)
+            return _seen(n_labels, labels, offsets, sets)
         return allowed_transitions(transitions, classes)
     if isinstance(transitions, Mapping):
         return None, _from_lists(transitions, classes), None
@@ -157,16 +162,18 @@ def _named(labels: Iterable[Any]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def _seen(n_labels: int, labels: NDArray[np.int32], offsets: NDArray[np.int64]) -> Constraint:
-    """Allow the openings, transitions and closings that the training labels show."""
-    first, last = labels[offsets[:-1]], labels[offsets[1:] - 1]
-    before, after = labels[:-1], labels[1:]
+def _seen(n_labels: int, labels: NDArray[np.int32], offsets: NDArray[np.int64], sets: LabelSets | None) -> Constraint:
+    """Allow the openings, transitions and closings that the training labels show, or may be for their sets."""
+    # which labels each code stands for: those of labels, then those of sets
+    masks = np.eye(n_labels, dtype=bool) if sets is None else np.concatenate([np.eye(n_labels, dtype=bool), sets])
+    code = np.where(labels <= FIRST_SET, n_labels + FIRST_SET - labels, labels)
+    first, last = code[offsets[:-1]], code[offsets[1:] - 1]
+    before, after = code[:-1], code[1:]
     inside = np.ones(len(after), dtype=bool)
     inside[offsets[1:-1] - 1] = False
     known = inside & (before >= 0) & (after >= 0)
     allowed = np.zeros((n_labels, n_labels), dtype=bool)
-    allowed[before[known], after[known]] = True
-    start, end = np.zeros(n_labels, dtype=bool), np.zeros(n_labels, dtype=bool)
-    start[first[first >= 0]] = True
-    end[last[last >= 0]] = True
+    for a, b in np.unique(np.stack([before[known], after[known]]), axis=1).T:
+        allowed |= np.outer(masks[a], masks[b])
+    start, end = (np.asarray(masks[codes[codes >= 0]].any(axis=0)) for codes in (first, last))
     return start, allowed, end

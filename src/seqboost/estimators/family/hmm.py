@@ -85,8 +85,6 @@ class HMM(SequenceLabeler):
         Added to the counts of categories.
     decoding : {"posterior", "viterbi"}, default="posterior"
         As in :class:`~seqboost.TreeCRF`.
-    beam : int or None, default=None
-        Prediction keeps only so many contexts at each position.
     categorical_features : None, list of columns or boolean mask, default=None
         Numeric columns to be treated as categories. Columns of strings always are.
     sequence : str or None, default=None
@@ -128,7 +126,6 @@ class HMM(SequenceLabeler):
         order: int = 1,
         smoothing: float = 1.0,
         decoding: str = "posterior",
-        beam: int | None = None,
         categorical_features: Any = None,
         sequence: str | None = None,
         n_jobs: int | None = None,
@@ -136,7 +133,6 @@ class HMM(SequenceLabeler):
         self.order = order
         self.smoothing = smoothing
         self.decoding = decoding
-        self.beam = beam
         self.categorical_features = categorical_features
         self.sequence = sequence
         self.n_jobs = n_jobs
@@ -155,10 +151,7 @@ class HMM(SequenceLabeler):
         -------
         self : HMM
         """
-        rules = {
-            "order": integer(0, 8), "smoothing": real(0, open_low=True), "beam": integer(1, none=True),
-            **PREDICTION_RULES,
-        }  # fmt: skip
+        rules = {"order": integer(0, 8), "smoothing": real(0, open_low=True), **PREDICTION_RULES}
         check_parameters("HMM", vars(self), rules)
         with unchanged_on_failure(self):
             training = self._learned(X, y, sample_weight)

@@ -24,7 +24,6 @@ RULES: dict[str, Rule] = {
     "c1": real(0),
     "c2": real(0),
     "all_possible_transitions": one_of(True, False, 1, 0),
-    "beam": integer(1, none=True),
     **PREDICTION_RULES,
 }
 
@@ -54,7 +53,7 @@ class LinearCRF(LinearLabeler):
         As in :class:`~seqboost.TreeCRF`. Each column at each offset is an attribute of its own.
     decoding : {"posterior", "viterbi"}, default="posterior"
         As in :class:`~seqboost.TreeCRF`; CRFsuite's own tagger does the second.
-    beam, categorical_features, sequence, n_jobs
+    categorical_features, sequence, n_jobs
         As in :class:`~seqboost.HMM`.
 
     Attributes
@@ -102,7 +101,6 @@ class LinearCRF(LinearLabeler):
         algorithm_params: dict[str, Any] | None = None,
         window: Any = "auto",
         decoding: str = "posterior",
-        beam: int | None = None,
         categorical_features: Any = None,
         sequence: str | None = None,
         n_jobs: int | None = None,
@@ -115,7 +113,6 @@ class LinearCRF(LinearLabeler):
         self.algorithm_params = algorithm_params
         self.window = window
         self.decoding = decoding
-        self.beam = beam
         self.categorical_features = categorical_features
         self.sequence = sequence
         self.n_jobs = n_jobs

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.chain import Potentials, locally_normalised
@@ -74,6 +73,7 @@ class MEMM(BoostedChain):
     010101
     """
 
+    _takes_sets = False  # its terms need the label before
     _rules: ClassVar[Mapping[str, Rule]] = {**RULES, "init": one_of("auto", "labels")}
 
     def _unchecked_config(self) -> FitConfig:
@@ -100,9 +100,3 @@ class MEMM(BoostedChain):
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""
         return in_pieces(batch, len(self.classes_) ** (1 + self._result.model.order))
-
-    def _marginals(self, batch: SequenceBatch) -> NDArray[np.float32]:
-        return np.concatenate([super(MEMM, self)._marginals(piece) for piece in self._pieces(batch)])
-
-    def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
-        return np.concatenate([super(MEMM, self)._codes(piece) for piece in self._pieces(batch)])

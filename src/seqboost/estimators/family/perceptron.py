@@ -28,6 +28,7 @@ from seqboost.core.stored import Stored
 from seqboost.estimators.family.linear import LinearLabeler
 from seqboost.estimators.family.mistakes import learn_features, learn_transitions
 from seqboost.estimators.prediction import PREDICTION_RULES
+from seqboost.estimators.query import NO_QUERY, Query, cheapest
 from seqboost.linear import LinearChain, LinearColumns, LinearRows, LinearWeights
 from seqboost.linear.kernels import linear_scores
 from seqboost.sequences import SequenceBatch
@@ -150,22 +151,23 @@ class VotedPerceptron(LinearLabeler):
     def _space(self) -> ContextSpace:
         return ContextSpace(len(self.classes_), int(plain_number(self.order)))
 
-    def _shares(self, batch: SequenceBatch) -> NDArray[np.float64]:
+    def _shares(self, batch: SequenceBatch, query: Query) -> NDArray[np.float64]:
         """Return the share of votes that each label gets, (n_rows, K)."""
         rows, n_threads = self._chain.rows(batch), self._n_threads
         share = np.zeros((batch.n_rows, len(self.classes_)))
         for voter, votes in zip(self._voters, self._votes, strict=True):
-            path = viterbi(voter.scored(rows, n_threads), beam=self._beam, n_threads=n_threads).labels
+            potentials = query.allowed(voter.scored(rows, n_threads))
+            path = viterbi(potentials, beam=self._beam_of(query), n_threads=n_threads).labels
             share[np.arange(len(path)), path] += votes
         return share / self._votes.sum()
 
-    def _marginals(self, batch: SequenceBatch) -> NDArray[Any]:
-        return self._shares(batch) if len(self._voters) > 1 else super()._marginals(batch)
+    def _marginals(self, batch: SequenceBatch, query: Query = NO_QUERY) -> NDArray[Any]:
+        return self._shares(batch, query) if len(self._voters) > 1 else super()._marginals(batch, query)
 
-    def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
+    def _codes(self, batch: SequenceBatch, query: Query = NO_QUERY) -> NDArray[np.int32]:
         if len(self._voters) == 1:
-            return super()._codes(batch)
-        return np.argmax(self._shares(batch), axis=1).astype(np.int32)
+            return super()._codes(batch, query)
+        return cheapest(self._shares(batch, query), query)
 
     def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays, header = self._chain.to_arrays()

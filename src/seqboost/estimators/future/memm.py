@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
@@ -54,7 +53,6 @@ RULES = {
     "validation_fraction": real(0.0, 0.9, open_low=True),
     "n_iter_no_change": integer(1),
     "verbose": verbose_rule(),
-    "beam": integer(1, none=True),
 }
 
 
@@ -87,7 +85,7 @@ class FutureFeatureMEMM(BoostedLabeler):
         Share of sequences held out, by which rounds and patterns are chosen, if ``fit`` is given none.
     n_iter_no_change : int, default=10
         Rounds without improvement on held-out sequences after which trees of level 1 are complete.
-    decoding, beam, categorical_features, sequence, random_state, verbose, n_jobs
+    decoding, categorical_features, sequence, random_state, verbose, n_jobs
         As in :class:`TreeCRF`.
 
     Attributes
@@ -140,7 +138,6 @@ class FutureFeatureMEMM(BoostedLabeler):
         n_iter_no_change: int = 10,
         categorical_features: Any = None,
         decoding: str = "posterior",
-        beam: int | None = None,
         sequence: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -163,7 +160,6 @@ class FutureFeatureMEMM(BoostedLabeler):
         self.n_iter_no_change = n_iter_no_change
         self.categorical_features = categorical_features
         self.decoding = decoding
-        self.beam = beam
         self.sequence = sequence
         self.random_state = random_state
         self.verbose = verbose
@@ -218,12 +214,6 @@ class FutureFeatureMEMM(BoostedLabeler):
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""
         return in_pieces(batch, len(self.classes_) ** (1 + self._result.fitted["order"]))
-
-    def _marginals(self, batch: SequenceBatch) -> NDArray[np.float32]:
-        return np.concatenate([super(FutureFeatureMEMM, self)._marginals(piece) for piece in self._pieces(batch)])
-
-    def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
-        return np.concatenate([super(FutureFeatureMEMM, self)._codes(piece) for piece in self._pieces(batch)])
 
     def pattern_probabilities(self, X: Any) -> Any:
         """Return how surely each position is one of the patterns: p = σ(G).
