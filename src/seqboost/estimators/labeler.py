@@ -36,6 +36,8 @@ from seqboost.estimators.persistence import KINDS, load_estimator, save_estimato
 from seqboost.estimators.torn import TrainingTable
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
+from seqboost.sequences.ordering import Roles
+from seqboost.sequences.tables import label_column
 
 __all__ = ["MANY_LABELS", "Labeler"]
 
@@ -45,11 +47,12 @@ MANY_LABELS = 1000  # more are, as a rule, numbers or identifiers that were take
 class Labeler(BaseEstimator):
     """Base class of estimators that label sequences.
 
-    A subclass has the parameter ``sequence``; its ``fit`` calls :meth:`_learned`, and it has ``_codes`` or
-    ``_marginals``, ``_to_arrays`` and ``_from_arrays``.
+    A subclass has the parameters ``sequence`` and ``time``; its ``fit`` calls :meth:`_learned`, and it has ``_codes``
+    or ``_marginals``, ``_to_arrays`` and ``_from_arrays``.
     """
 
-    sequence: str | None
+    sequence: str | list[str] | None
+    time: str | None
     n_jobs: int | None
 
     classes_: NDArray[Any]
@@ -87,10 +90,11 @@ class Labeler(BaseEstimator):
 
     def _learned(self, X: Any, y: Any, sample_weight: Any = None) -> Labelled:
         """Read X and y through the door, and learn columns and labels from them."""
-        name = type(self).__name__
+        name, label = type(self).__name__, y if isinstance(y, str) else None
+        y = self._labels(X, y)
         batch = as_batch(
-            X, sequence=self.sequence, categorical_features=getattr(self, "categorical_features", None),
-            estimator_name=name,
+            X, sequence=self.sequence, time=self.time, label=label,
+            categorical_features=getattr(self, "categorical_features", None), estimator_name=name,
         )  # fmt: skip
         coder = LabelCoder()
         labels = coder.fit(y, batch)
@@ -114,9 +118,14 @@ class Labeler(BaseEstimator):
 
     def _known(self, X: Any, y: Any, sample_weight: Any, name: str = "y") -> Labelled:
         """Read X and y through the door, and hold them to the columns and labels that were learnt."""
+        y = self._labels(X, y)
         batch = self._batch(X)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
         return Labelled(batch, labels, sequence_weights(sample_weight, batch), name).informative()
+
+    def _labels(self, X: Any, y: Any) -> Any:
+        """Return labels: y, or the column of a table that y names."""
+        return label_column(X, y, Roles(self.sequence, self.time)) if isinstance(y, str) else y
 
     def _set_feature_names(self, schema: BatchSchema) -> None:
         self.n_features_in_ = schema.n_features
@@ -127,7 +136,7 @@ class Labeler(BaseEstimator):
 
     def _batch(self, X: Any, allow_missing_columns: bool = False) -> SequenceBatch:
         return as_batch(
-            X, sequence=self.sequence, schema=self._schema, estimator_name=type(self).__name__,
+            X, sequence=self.sequence, time=self.time, schema=self._schema, estimator_name=type(self).__name__,
             allow_missing_columns=allow_missing_columns,
         )  # fmt: skip
 
@@ -148,12 +157,14 @@ class Labeler(BaseEstimator):
         torn = [] if table is None or batch.origin.ids is None else table.torn(batch.origin)
         if torn:
             name, now, then = torn[0]
+            columns = self._schema.sequence
+            columns = list(columns) if isinstance(columns, tuple) else columns
             warnings.warn(
                 f"Sequences are torn apart: X does not hold all rows of {len(torn)} sequence(s) that "
                 f"{type(self).__name__} was trained on; {name!r} has {now} rows here and had {then} in training. "
                 f"Labels at the edges of a part lack their context, and scores are too good if one part is trained on "
                 f"and another one is scored. Keep the rows of a sequence together, in cross-validation by "
-                f"cv=SequenceKFold(5, sequence={self._schema.sequence!r}) of seqboost.evaluation. If these are other "
+                f"cv=SequenceKFold(5, sequence={columns!r}) of seqboost.evaluation. If these are other "
                 f"sequences, give them ids of their own.",
                 stacklevel=4,
             )
@@ -246,6 +257,8 @@ class Labeler(BaseEstimator):
         >>> model.score(["manana"], ["010101"])
         1.0
         """
+        check_is_fitted(self)
+        y = self._labels(X, y)
         batch = self._opened(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark")
         weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)

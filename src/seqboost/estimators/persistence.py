@@ -16,6 +16,7 @@ from seqboost.estimators.parameters import check_parameters, plain_number
 from seqboost.estimators.transitions import followers
 from seqboost.model import read_model, write_model
 from seqboost.sequences import BatchSchema, LabelCoder
+from seqboost.sequences.ordering import sequence_columns
 
 __all__ = [
     "EARLIER",
@@ -105,7 +106,7 @@ def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, ND
     """Rebuild what :func:`to_document` gave."""
     estimator: Any = cls(**_completed(document["parameters"], cls.__name__))
     check_parameters(cls.__name__, vars(estimator), estimator._prediction_rules)
-    hash(estimator.sequence)  # the name of a column
+    hash((*sequence_columns(estimator.sequence), estimator.time))  # names of columns
     estimator.classes_ = _revived_classes(document)
     estimator._schema = BatchSchema.from_json(document["schema"])
     estimator._set_feature_names(estimator._schema)

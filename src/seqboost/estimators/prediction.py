@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from seqboost.chain import Posterior, Potentials, SeenPotentials, k_best, log_partition, posterior, viterbi
 from seqboost.core.exceptions import ParameterError
@@ -186,6 +187,8 @@ class SequenceLabeler(Labeler):
         >>> bool(likely > unlikely)
         True
         """
+        check_is_fitted(self)
+        y = self._labels(X, y)
         batch, potentials = self._potentials(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
         n_threads = self._n_threads

@@ -244,8 +244,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         at the price of false alarms (precision). Probabilities of whole labellings (``log_prob``, ``predict_kbest``)
         and of contexts (``predict_marginals``) stay as they are; not with ``decoding="viterbi"``. With
         ``objective="position_likelihood"`` the weights enter the training instead.
-    sequence : str or None, default=None
-        Name of the column that tells sequences apart, if X is a table.
+    sequence : str, list of str or None, default=None
+        Name of the column that tells sequences apart, if X is a table; a list: columns that do so together.
+    time : str or None, default=None
+        Name of the column of the table (or of each table in a list) that orders the positions of a sequence: dates
+        and times, or numbers. It is no feature; the gap to the position before, in seconds or as a difference, is one.
     warm_start : bool, default=False
         Go on from the last fit, up to ``max_iter`` rounds in all.
     random_state : int, RandomState or None, default=None
@@ -342,7 +345,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         n_iter_no_change: int = 20,
         tol: float = 1e-6,
         class_weight: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -385,6 +389,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.tol = tol
         self.class_weight = class_weight
         self.sequence = sequence
+        self.time = time
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -417,7 +422,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             list with other values than strings, each place is a column; a *list of strings* is a bag of attributes, as
             in CRFsuite, in which places mean nothing. What lists mean is settled here: ``predict`` goes by it.
         y : list of label sequences
-            A label for each element; None, NaN or masked = unobserved. For a table: a column of labels.
+            A label for each element; None, NaN or masked = unobserved. For a table: a column of labels, or the name of
+            the column that holds them.
         sample_weight : array-like of shape (n_sequences,), optional
             Weights of sequences.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional

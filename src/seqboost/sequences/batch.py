@@ -65,8 +65,8 @@ class BatchSchema:
         Columns of the sparse part.
     form : {"arrays", "dicts", "scalars", "strings", "sparse", "table", "flat"}
         Form of the user's object.
-    sequence : str or None
-        Name of the table column that tells the sequences apart.
+    sequence : str, tuple of str, or None
+        Name of the table column that tells the sequences apart, or names of several.
     lists : tuple of str, default=()
         Keys of dicts whose values are lists or sets of strings; their columns are ``"key=member"``.
     has_names : bool, default=False
@@ -75,16 +75,22 @@ class BatchSchema:
         Keys of dicts that every position has.
     single : bool, default=False
         Whether the sparse numbers of this batch came as float32, so that they may be rounded ones.
+    time : str or None, default=None
+        Name of the table column that orders the positions of a sequence.
+    label : str or None, default=None
+        Name of the table column of the labels.
     """
 
     columns: tuple[ColumnSchema, ...]
     sparse_names: tuple[str, ...]
     form: str
-    sequence: str | None = None
+    sequence: str | tuple[str, ...] | None = None
     lists: tuple[str, ...] = ()
     has_names: bool = False
     everywhere: tuple[str, ...] = field(default=(), compare=False)
     single: bool = field(default=False, compare=False)
+    time: str | None = None
+    label: str | None = field(default=None, compare=False)
 
     @property
     def n_features(self) -> int:
@@ -118,17 +124,20 @@ class BatchSchema:
             ],
             "sparse_names": list(self.sparse_names),
             "form": self.form,
-            "sequence": self.sequence,
+            "sequence": list(self.sequence) if isinstance(self.sequence, tuple) else self.sequence,
             "lists": list(self.lists),
             "has_names": self.has_names,
             "everywhere": list(self.everywhere),
+            "time": self.time,
+            "label": self.label,
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BatchSchema:
         """Rebuild a schema from what :meth:`to_json` returned; ModelFileError if it makes no sense."""
         # What files of earlier versions do not have.
-        stored = Stored("columns", {}, {"sequence": None, "lists": [], "has_names": False, "everywhere": [], **data})
+        earlier = {"sequence": None, "lists": [], "has_names": False, "everywhere": [], "time": None, "label": None}
+        stored = Stored("columns", {}, {**earlier, **data})
         columns = []
         for column in stored.field("columns", list):
             stored.require(isinstance(column, dict), "a column is not described by its name and kind")
@@ -140,9 +149,14 @@ class BatchSchema:
         stored.require(len(set(sparse_names)) == len(sparse_names), "two sparse columns have one name")
         form = stored.field("form", str)
         stored.require(form in FORMS, f"{form!r} is no form of sequences")
+        sequence = stored.field("sequence", (str, list, type(None)))
+        if isinstance(sequence, list):
+            sequence = stored.texts("sequence")
+            stored.require(sequence and len(set(sequence)) == len(sequence), f"{sequence} are no sequence columns")
         return cls(
-            tuple(columns), sparse_names, form, stored.field("sequence", (str, type(None))),
+            tuple(columns), sparse_names, form, sequence,
             stored.texts("lists"), stored.field("has_names", bool), stored.texts("everywhere"),
+            time=stored.field("time", (str, type(None))), label=stored.field("label", (str, type(None))),
         )  # fmt: skip
 
 
@@ -165,9 +179,10 @@ class Layout:
     origin : {"list", "table", "flat"}
         What the user handed in: a list of sequences, one table, or one flat matrix of one-position sequences.
     table_rows : ndarray of int64, shape (n_rows,), or None
-        Row of the user's table that each row came from (``origin="table"`` only).
+        Row of the user's table that each row came from. For a list of tables, each of which is a sequence, the row of
+        that table; None if no table was sorted.
     ids : tuple or None
-        What the sequence column of the user's table holds for each sequence.
+        What the sequence column of the user's table holds for each sequence; tuples for several columns.
     index : pandas.Index, tuple of these (one for each sequence), or None
         Index of the user's table, or of the tables in the user's list.
     """
@@ -203,6 +218,22 @@ class Layout:
         rank = np.empty(self.n_rows, dtype=np.int64)
         rank[np.argsort(self.table_rows, kind="stable")] = np.arange(self.n_rows)
         return rank
+
+    @property
+    def sequence_rank(self) -> NDArray[np.int64] | None:
+        """Place of each row if each sequence were in the order of the user's rows; None if it is."""
+        if self.table_rows is None:
+            return None
+        rank = np.empty(self.n_rows, dtype=np.int64)
+        rank[np.lexsort((self.table_rows, np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))))] = (
+            np.arange(self.n_rows)
+        )
+        return rank
+
+    @property
+    def user_rows(self) -> NDArray[np.int64] | None:
+        """Row, in the user's table or in all tables of the list laid end to end, of each row; None if the same."""
+        return self.table_rows if self.origin == "table" else self.sequence_rank
 
     def where(self, row: int) -> str:
         """Say in words where a row lies: ``"sequence 3, position 7"``."""
@@ -405,6 +436,10 @@ class SequenceBatch:
             restored = np.empty_like(flat)
             restored[self.origin.table_rank] = flat
             return restored
+        rank = self.origin.sequence_rank
+        if rank is not None:
+            sorted_rows, flat = flat, np.empty_like(flat)
+            flat[rank] = sorted_rows
         bounds = self.offsets.tolist()
         return [flat[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
 

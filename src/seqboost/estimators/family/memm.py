@@ -66,7 +66,7 @@ class MEMM(TreeCRF):
         Prediction keeps only so many contexts at each position.
     early_stopping, validation_fraction, refit, n_iter_no_change, tol
         As in :class:`~seqboost.TreeCRF`.
-    class_weight, sequence, warm_start, random_state, verbose, n_jobs
+    class_weight, sequence, time, warm_start, random_state, verbose, n_jobs
         As in :class:`~seqboost.TreeCRF`.
 
     Attributes
@@ -128,7 +128,8 @@ class MEMM(TreeCRF):
         n_iter_no_change: int = 20,
         tol: float = 1e-6,
         class_weight: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -167,6 +168,7 @@ class MEMM(TreeCRF):
         self.tol = tol
         self.class_weight = class_weight
         self.sequence = sequence
+        self.time = time
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

@@ -82,7 +82,7 @@ class FutureFeatureMEMM(SequenceLabeler):
         Share of sequences held out, by which rounds and patterns are chosen, if ``fit`` is given none.
     n_iter_no_change : int, default=10
         Rounds without improvement on held-out sequences after which trees of level 1 are complete.
-    decoding, beam, categorical_features, sequence, random_state, verbose, n_jobs
+    decoding, beam, categorical_features, sequence, time, random_state, verbose, n_jobs
         As in :class:`TreeCRF`.
 
     Attributes
@@ -133,7 +133,8 @@ class FutureFeatureMEMM(SequenceLabeler):
         categorical_features: Any = None,
         decoding: str = "posterior",
         beam: int | None = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
         n_jobs: int | None = None,
@@ -157,6 +158,7 @@ class FutureFeatureMEMM(SequenceLabeler):
         self.decoding = decoding
         self.beam = beam
         self.sequence = sequence
+        self.time = time
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
