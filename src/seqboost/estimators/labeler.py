@@ -35,6 +35,7 @@ from seqboost.estimators.parameters import Rule, check_parameters, one_of, plain
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
 from seqboost.estimators.torn import TrainingTable
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
+from seqboost.sequences.containers import check_container, labels_in, probabilities_in
 from seqboost.sequences.labels import UNKNOWN, UNOBSERVED
 from seqboost.sequences.ordering import Roles
 from seqboost.sequences.tables import label_column
@@ -157,7 +158,7 @@ class Labeler(BaseEstimator):
         torn = [] if table is None or batch.origin.ids is None else table.torn(batch.origin)
         if torn:
             name, now, then = torn[0]
-            columns = self._schema.sequence
+            columns: Any = self._schema.sequence
             columns = list(columns) if isinstance(columns, tuple) else columns
             warnings.warn(
                 f"Sequences are torn apart: X does not hold all rows of {len(torn)} sequence(s) that "
@@ -184,6 +185,43 @@ class Labeler(BaseEstimator):
         """Return codes of labels, (n_rows,)."""
         return np.argmax(self._marginals(batch), axis=1).astype(np.int32)
 
+    @property
+    def _container(self) -> str:
+        config: dict[str, str] = getattr(self, "_sklearn_output_config", {})
+        return config.get("transform", "default")
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what ``predict`` and ``predict_proba`` return: arrays, or series and frames.
+
+        The choice goes with clones and pickles, not with model files.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars", None}, default=None
+            Default: arrays. Pandas, polars: labels as a series, named as the label column that ``fit`` was told of
+            (else "label"), and probabilities as a frame with a column for each label; both with the index of a pandas
+            table. None: as before.
+
+        Returns
+        -------
+        self : the labeler itself
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from seqboost import TreeCRF
+        >>> table = pd.DataFrame({"word": [0] * 6 + [1] * 6, "letter": list("bananatomato"), "vowel": [0, 1] * 6})
+        >>> model = TreeCRF(max_iter=20, min_samples_leaf=1, sequence="word").set_output(transform="pandas")
+        >>> model.fit(table, "vowel").predict(table).tail(2)
+        10    0
+        11    1
+        Name: vowel, dtype: int64
+        """
+        if transform is not None:
+            check_container(transform)
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
     def predict(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Label sequences.
 
@@ -196,7 +234,8 @@ class Labeler(BaseEstimator):
 
         Returns
         -------
-        list of ndarray, one array of labels per sequence; for a table one array, in the order of its rows
+        list of ndarray, one array of labels per sequence; for a table one array, in the order of its rows;
+            series instead of arrays if :meth:`set_output` asks for them
 
         Examples
         --------
@@ -206,7 +245,7 @@ class Labeler(BaseEstimator):
         0 1 0 1 0 1
         """
         batch = self._opened(X, allow_missing_columns)
-        return batch.restore(self.classes_[self._codes(batch)])
+        return labels_in(self._container, self.classes_[self._codes(batch)], batch)
 
     def predict_proba(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_t = k | X).
@@ -220,7 +259,8 @@ class Labeler(BaseEstimator):
 
         Returns
         -------
-        list of ndarray of shape (n_elements, n_labels), columns in the order of ``classes_``; for a table one array
+        list of ndarray of shape (n_elements, n_labels), columns in the order of ``classes_``; for a table one array;
+            frames instead of arrays if :meth:`set_output` asks for them
 
         Examples
         --------
@@ -230,7 +270,7 @@ class Labeler(BaseEstimator):
         (6, 2)
         """
         batch = self._opened(X, allow_missing_columns)
-        return batch.restore(self._marginals(batch))
+        return probabilities_in(self._container, self._marginals(batch), batch, self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, allow_missing_columns: bool = False) -> float:
         """Return the share of elements that are labelled right; unobserved labels do not count.

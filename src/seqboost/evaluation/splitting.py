@@ -110,7 +110,7 @@ class SequenceKFold(BaseCrossValidator):
         if isinstance(table, nw.LazyFrame):
             table = table.collect()
         if isinstance(table, nw.DataFrame):
-            wanted = self.sequence if isinstance(self.sequence, list) else [self.sequence]
+            wanted: list[Any] = self.sequence if isinstance(self.sequence, list) else [self.sequence]
             if not wanted or not all(name in table.columns for name in wanted):
                 raise ParameterError(
                     f"X is a table, so SequenceKFold needs the column that tells its sequences apart: sequence=one of "

@@ -18,7 +18,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import InputError, InputTypeError
-from seqboost.sequences.arrays import check_dtype, read_arrays, read_matrix, read_rows, unmask
+from seqboost.sequences.arrays import (
+    as_its_base,
+    check_dtype,
+    read_arrays,
+    read_matrix,
+    read_rows,
+    rows_to_matrices,
+    unmask,
+)
 from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch, empty_sequence
 from seqboost.sequences.columns import (
     Extra,
@@ -102,7 +110,7 @@ def as_batch(
     roles = Roles(sequence, time, label)
     if schema is not None:
         categorical_features = TrainedCategories(column.name for column in schema.columns if column.forced)
-        roles = _trained_roles(roles, schema)
+        roles = roles.completed(schema)
     if is_table(X):
         batch = read_table(X, roles, categorical_features, schema)
         if batch.origin.origin == "flat":
@@ -118,16 +126,6 @@ def as_batch(
         _check_times(batch, time)
         return refuse_mixtures(batch)
     return conform(batch, schema, estimator_name, allow_missing_columns)
-
-
-def _trained_roles(roles: Roles, schema: BatchSchema) -> Roles:
-    """Return what columns are no features; what is not said is as in training."""
-    trained = list(schema.sequence) if isinstance(schema.sequence, tuple) else schema.sequence
-    return Roles(
-        trained if roles.sequence is None else roles.sequence,
-        schema.time if roles.time is None else roles.time,
-        schema.label if roles.label is None else roles.label,
-    )
 
 
 def _check_times(batch: SequenceBatch, time: Any) -> None:
@@ -244,7 +242,7 @@ def _read_list(
     sequences, kinds = _normalise(sequences)
     found = set(kinds)
     if found == {"matrix", "elements"}:
-        sequences, kinds = _rows_to_matrices(sequences, kinds)
+        sequences, kinds = rows_to_matrices(sequences, kinds)
         found = set(kinds)
     if not found:
         Layout.from_lengths([])
@@ -289,7 +287,7 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
         if type(item) is np.ndarray and item.ndim == 2:
             kind = "matrix"
         elif isinstance(item, (list, tuple)):
-            item = _as_its_base(item)
+            item = as_its_base(item)
         elif isinstance(item, str):
             kind = "string"
         elif isinstance(item, (bytes, bytearray)):
@@ -326,34 +324,6 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
     return normal, kinds
 
 
-def _as_its_base(item: Any) -> Any:
-    """Return a list or tuple for a subclass of them, which may count its members in a way of its own."""
-    for base in (list, tuple):
-        if isinstance(item, base) and type(item) is not base:
-            return base(item)
-    return item
-
-
-def _rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any], list[str]]:
-    """Turn lists of rows into matrices where they stand beside matrices."""
-    for i, kind in enumerate(kinds):
-        rows = sequences[i]
-        if kind == "elements" and len(rows) and all(map(_is_row, rows)):
-            if len(set(map(len, rows))) > 1:
-                raise InputError(f"The positions of X[{i}] do not all have the same number of features.")
-            matrix = np.empty((len(rows), len(rows[0])), dtype=object)  # np.array would look into lists in cells, too
-            for t, row in enumerate(rows):
-                for j, value in enumerate(row):
-                    matrix[t, j] = value
-            sequences[i] = matrix
-            kinds[i] = "matrix"
-    return sequences, kinds
-
-
-def _is_row(element: Any) -> bool:
-    return isinstance(element, (list, tuple)) or (isinstance(element, np.ndarray) and element.ndim > 0)
-
-
 def _read_elements(
     sequences: list[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
 ) -> SequenceBatch:
@@ -363,7 +333,7 @@ def _read_elements(
         list(chain.from_iterable(s.tolist() if isinstance(s, np.ndarray) else s for s in sequences))
     )
     if any(issubclass(kind, (list, tuple)) for kind in types - {list, tuple}):
-        elements = [_as_its_base(element) for element in elements]
+        elements = [as_its_base(element) for element in elements]
         types = set(map(type, elements))
     forms = {kind: _element_form(kind) for kind in types}
     found = set(forms.values()) - {"none"}

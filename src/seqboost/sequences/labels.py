@@ -15,7 +15,7 @@ from seqboost.sequences.batch import SequenceBatch
 from seqboost.sequences.columns import first_unhashable, is_missing, object_array
 from seqboost.sequences.targets import flat_labels
 
-__all__ = ["UNKNOWN", "UNOBSERVED", "LabelCoder"]
+__all__ = ["UNKNOWN", "UNOBSERVED", "LabelCoder", "label_array"]
 
 UNOBSERVED, UNKNOWN = -1, -2
 
@@ -47,7 +47,7 @@ class LabelCoder:
     def from_classes(cls, classes: Any) -> LabelCoder:
         """Make a coder whose label ``k`` is ``classes[k]``."""
         coder = cls()
-        coder.classes_ = classes if isinstance(classes, np.ndarray) else _class_array(list(classes))
+        coder.classes_ = classes if isinstance(classes, np.ndarray) else label_array(list(classes))
         return coder
 
     def fit(self, y: Any, batch: SequenceBatch) -> NDArray[np.int32]:
@@ -76,7 +76,7 @@ class LabelCoder:
         if not real:
             raise _nothing_observed(batch)
         ordered = _sort_labels(real)
-        self.classes_ = _class_array(ordered)
+        self.classes_ = label_array(ordered)
         rank = {label: k for k, label in enumerate(ordered)}
         codes = np.array([UNOBSERVED if is_missing(label) else rank[label] for label in index], dtype=np.int32)
         return codes[np.fromiter(map(index.__getitem__, labels), np.int64, len(labels))]
@@ -195,7 +195,7 @@ def _sort_labels(labels: list[Any]) -> list[Any]:
         return labels
 
 
-def _class_array(labels: list[Any]) -> NDArray[Any]:
+def label_array(labels: list[Any]) -> NDArray[Any]:
     """Make an array of labels: int, float, bool or str dtype where all labels are of that type, else object."""
     for kinds in ((bool, np.bool_), (str,), (int, np.integer), (int, np.integer, float, np.floating)):
         if all(isinstance(label, kinds) for label in labels):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import InputError, InputTypeError
-from seqboost.sequences.batch import Layout
+from seqboost.sequences.batch import BatchSchema, Layout
 from seqboost.sequences.columns import first_unhashable, is_missing, number
 
 __all__ = ["Roles", "Times", "find_layout", "gap_name", "is_among", "read_times", "sequence_columns", "sequence_ids"]
@@ -33,6 +33,15 @@ class Roles(NamedTuple):
     def names(self) -> list[Any]:
         """Names of all of them."""
         return [*sequence_columns(self.sequence), *(name for name in (self.time, self.label) if name is not None)]
+
+    def completed(self, schema: BatchSchema) -> Roles:
+        """Return them with those of training where none are named."""
+        trained = list(schema.sequence) if isinstance(schema.sequence, tuple) else schema.sequence
+        return Roles(
+            trained if self.sequence is None else self.sequence,
+            schema.time if self.time is None else self.time,
+            schema.label if self.label is None else self.label,
+        )
 
 
 class Times(NamedTuple):

@@ -163,8 +163,9 @@ def read_table_list(
     else:
         times = [read_times(frame, roles.time, f"X[{i}]") for i, frame in enumerate(frames)]
         orders = [np.argsort(part.values, kind="stable") for part in times]
-        layout = replace(layout, table_rows=np.concatenate(orders))
-        order = layout.table_rows + np.repeat(layout.offsets[:-1], np.diff(layout.offsets))
+        own_rows = np.concatenate(orders).astype(np.int64)
+        layout = replace(layout, table_rows=own_rows)
+        order = own_rows + np.repeat(layout.offsets[:-1], np.diff(layout.offsets))
         start = np.zeros(1, dtype=np.int64)
         gaps = np.concatenate(
             [Times(t.values[o], t.per_unit).gaps(start) for t, o in zip(times, orders, strict=True)]
