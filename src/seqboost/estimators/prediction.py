@@ -142,7 +142,8 @@ class SequenceLabeler(Labeler):
 
         Returns
         -------
-        list of lists of (labels, log-probability), best first
+        list of lists of (labels, log-probability), best first; labels are in the order of positions, which is that of
+            the ``time`` column if there is one
 
         Examples
         --------

@@ -50,7 +50,8 @@ class _ArrowColumn(TextColumn):
             what = "dates or times" if pa.types.is_temporal(kind) else f"values of type {kind}"
             raise DataFileError(
                 f"column {self.name!r} holds {what}, which are neither numbers nor categories. Drop it "
-                f"(--drop {self.name}), or turn it into numbers (seconds since the start, hour of the day)."
+                f"(--drop {self.name}), or turn it into numbers (seconds since the start, hour of the day). Times that "
+                f"order the positions of a sequence have an option of their own (--time {self.name})."
             )
         if pa.types.is_null(kind):
             return super().parse([""] * len(cells))

@@ -128,8 +128,8 @@ class TextColumn:
         if n_numbers == 0 and all(map(DATE.match, values)):
             raise DataFileError(
                 f"column {self.name!r} holds dates or times ({values[0]!r}), which are neither numbers nor categories. "
-                f"Drop it (--drop {self.name}), turn it into numbers (seconds since the start, hour of the day), or "
-                f"declare it categorical."
+                f"Drop it (--drop {self.name}), turn it into numbers (seconds since the start, hour of the day), "
+                f"declare it categorical, or, if it orders the positions of a sequence, name it (--time {self.name})."
             )
         self.kind = "numeric" if n_numbers > NUMERIC_SHARE * len(values) else "categorical"
 

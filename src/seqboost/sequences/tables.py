@@ -321,7 +321,8 @@ def _column(name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, la
         if dtype.is_temporal():
             raise InputTypeError(
                 f"Column {name!r} holds dates or times ({dtype}), which are neither numbers nor categories. "
-                "Turn it into numbers first (seconds since the start, hour of the day, ...) or drop it."
+                "Turn it into numbers first (seconds since the start, hour of the day, ...) or drop it; if it orders "
+                f"the positions of a sequence, name it: time={name!r}."
             )
         if dtype.is_nested():
             raise InputTypeError(f"Column {name!r} has the nested type {dtype}; expected numbers, strings or booleans.")
