@@ -135,9 +135,9 @@ def test_parquet_without_a_time_and_with_times_of_other_types(tmp_path):
     ("changed", "match"),
     [
         ({"time": "clock"}, r"it has no column 'clock', which should be the time"),
-        ({"time": "label"}, r"the column 'label' cannot be two of label, sequence and time"),
+        ({"time": "label"}, r"the column 'label' cannot be both label and time; name two columns"),
         ({"sequence": ("patient", "room")}, r"it has no column 'room', which should be the sequence column"),
-        ({"sequence": ("patient", "at")}, r"the column 'at' cannot be two of label, sequence and time"),
+        ({"sequence": ("patient", "at")}, r"the column 'at' cannot be both sequence and time; name two columns"),
     ],
 )
 def test_columns_that_make_no_sense(changed, match, tmp_path):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from seqboost import HMM, IOHMM, MEMM, OutputCoding, SequenceBatch, TreeCRF, as_batch, as_labels, load
-from seqboost.evaluation import SequenceKFold, label_sequences
+from seqboost.evaluation import SequenceKFold, compare, label_sequences
 from seqboost.exceptions import InputError, InputTypeError
 
 START = pd.Timestamp("2024-03-30 20:00")
@@ -198,6 +198,12 @@ def test_splitting_by_several_columns():
         assert not set(keys.iloc[train]) & set(keys.iloc[test])
     with pytest.raises(ValueError, match=r"sequence=one of .* or a list of several\. Got \['patient', 'room'\]"):
         list(SequenceKFold(3, sequence=["patient", "room"]).split(TABLE))
+
+
+def test_comparing_labelers_on_labels_by_name():
+    found = compare([small(), HMM(**SETTINGS)], TABLE, "label", visits(seed=1), "label")
+    scores = {row.name: row.accuracy for row in found.rows}
+    assert scores == {name: found.models[name].score(visits(seed=1), "label") for name in scores}
 
 
 def test_torn_sequences_are_named_by_all_their_columns():

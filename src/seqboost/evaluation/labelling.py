@@ -90,8 +90,7 @@ def label_sequences(model: Any, X: Any, y: Any = None, *, allow_missing_columns:
     >>> found.predicted, found.evaluate().accuracy
     ([['0', '1', '0', '1', '0', '1']], 1.0)
     """
-    if isinstance(y, str) and hasattr(model, "_labels"):  # the name of a column
-        y = model._labels(X, y)
+    y = labels_for(model, X, y)
     batch = read_for(model, X, allow_missing_columns)
     given = batch if hasattr(model, "_schema") else X
     classes = tuple(np.asarray(model.classes_).tolist())
@@ -109,6 +108,11 @@ def label_sequences(model: Any, X: Any, y: Any = None, *, allow_missing_columns:
             lacking["log_prob"] = _reason(error)
     predicted = [labels.tolist() for labels in by_sequence(batch, model.predict(given))]
     return LabelledSequences(batch, classes, predicted, truth, proba, log_prob, lacking)
+
+
+def labels_for(model: Any, X: Any, y: Any) -> Any:
+    """Return labels: y, or the column of a table that y names."""
+    return model._labels(X, y) if isinstance(y, str) and hasattr(model, "_labels") else y
 
 
 def read_for(model: Any, X: Any, allow_missing_columns: bool = False) -> SequenceBatch:

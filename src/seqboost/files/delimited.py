@@ -71,12 +71,12 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
     asked = (reading.sequence,) if isinstance(reading.sequence, str) else reading.sequence or ()
     sequences = tuple(place(name, "the sequence column") for name in asked)
     time = None if reading.time is None else place(reading.time, "the time")
-    used = [*sequences, *(j for j in (label, time) if j is not None)]
-    for j, count in Counter(used).items():
-        if count > 1:
-            raise source.stop(
-                f"the column {names[j]!r} cannot be two of label, sequence and time; name a column for each"
-            )
+    used: dict[int, str] = {}
+    for j, role in ((label, "label"), *((j, "sequence") for j in sequences), (time, "time")):
+        if j in used:
+            raise source.stop(f"the column {names[j]!r} cannot be both {used[j]} and {role}; name two columns")
+        if j is not None:
+            used[j] = role
     if time is not None and gap_name(reading.time) in names:
         raise source.stop(f"it has a column {gap_name(reading.time)!r}, which is needed for the gaps between times")
     roles = [(reading.drop, "dropped"), (reading.categorical, "categorical"), (reading.numeric, "numeric")]
