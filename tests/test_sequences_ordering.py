@@ -101,6 +101,13 @@ def test_gaps_of_integers_are_exact(dtype):
     assert batch.numeric[1:, 1].tolist() == [float(int(info.max) - 1 - int(info.min)), 1.0]
 
 
+def test_gaps_are_never_rounded():
+    times = np.array([0.0, 0.1, 0.3], dtype=np.float32)
+    batch = as_batch(pd.DataFrame({"t": times, "x": np.zeros(3, dtype=np.float32)}), time="t")
+    assert batch.numeric[1:, 1].tolist() == np.diff(times.astype(float)).tolist()
+    assert [column.single for column in batch.schema.columns] == [True, False]
+
+
 def test_dates_and_equal_times():
     days = [dt.date(2024, 3, 1), dt.date(2024, 2, 28), dt.date(2024, 3, 1)]
     batch = as_batch(pl.DataFrame({"day": days, "x": [1.0, 2, 3]}), time="day")

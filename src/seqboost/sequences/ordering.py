@@ -54,7 +54,7 @@ class Times(NamedTuple):
         """Return the gap to the row before, NaN at ``starts``; the times must rise from each start on."""
         gaps = np.empty(len(self.values))
         if self.values.dtype.kind == "f":
-            gaps[1:] = np.diff(self.values)
+            gaps[1:] = np.diff(self.values.astype(np.float64))
         else:  # differences of unsigned integers are exact even where those of int64 would overflow
             gaps[1:] = np.diff(self.values.astype(np.uint64))
         gaps /= self.per_unit

@@ -26,7 +26,6 @@ from seqboost.sequences.columns import (
     infer_column,
     is_missing,
     listed,
-    narrowed,
     object_array,
     resolve_categorical,
     shrink,
@@ -304,7 +303,7 @@ def _assembled(
 ) -> SequenceBatch:
     """Make a batch of the columns of a table and, behind them, the gaps between its times."""
     if gaps is not None:
-        columns.append(Column(gap_name(roles.time), narrowed(gaps)))
+        columns.append(Column(gap_name(roles.time), gaps))
     sequence = tuple(map(str, roles.sequence)) if isinstance(roles.sequence, list) else roles.sequence
     extra = Extra(
         sequence=sequence if sequence is None or isinstance(sequence, tuple) else str(sequence), has_names=True,
