@@ -36,8 +36,8 @@ PARAMETERS = [
 
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
 def test_values_that_make_no_sense_are_refused(name, parameter):
-    # a sequence column is looked for in the table, and here is none
-    error = SeqboostError if parameter == "sequence" else ParameterError
+    # sequence and time columns are looked for in the table, and here is none
+    error = SeqboostError if parameter in ("sequence", "time") else ParameterError
     for value in SENSELESS:
         with pytest.raises(error, match=f"{parameter}|scheme|CRFsuite"):
             getattr(seqboost, name)(**{parameter: value}).fit(X, Y)

@@ -261,7 +261,7 @@ def test_equal_names_of_different_types():
         as_batch([pd.DataFrame([[1, 2]], columns=[True, 1])])
 
 
-@pytest.mark.parametrize("sequence", [np.zeros(2), ["a"], Decimal("sNaN"), np.void(b"a"), True, np.True_])
+@pytest.mark.parametrize("sequence", [np.zeros(2), ("a",), Decimal("sNaN"), np.void(b"a"), True, np.True_])
 def test_names_of_sequence_columns_that_are_none(sequence):
     with pytest.raises(InputError, match="names no column of the table"):
         as_batch(pd.DataFrame({"a": [1], 1: [2]}), sequence=sequence)

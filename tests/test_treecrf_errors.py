@@ -41,7 +41,7 @@ def changed(y, i, labels):
          r"label at sequence 0, position 0 is \['a'\], a list; a label must be"),
         (changed([np.zeros(n) for n in LENGTHS], 3, np.full(LENGTHS[3], np.inf)), InputError, r"y contains infinity"),
         (None, InputError, r"requires y to be passed, but the target y is None"),
-        ("abc", InputTypeError, r"y is a str; expected a list with one sequence of labels"),
+        ("abc", InputTypeError, r"y='abc' is a string, which names a column of a table, but X is a list"),
         (3, InputTypeError, r"y is a int; expected a list"),
     ],
 )  # fmt: skip
@@ -350,7 +350,7 @@ TABLE = pd.DataFrame({"s": [1, 1, 2, 2], "x": [1.0, 2, 3, 4], "label": list("aba
     ("parameters", "table", "y", "error", "match"),
     [
         ({"sequence": "q"}, TABLE[["s", "x"]], TABLE["label"], InputError, r"sequence='q' names no column"),
-        ({"sequence": "s"}, TABLE[["s", "x"]], "label", InputTypeError, r"y is a str; expected a list"),
+        ({"sequence": "s"}, TABLE[["s", "x"]], "label", InputError, r"y='label' names no column .* are \['s', 'x'\]"),
         ({"sequence": "s"}, TABLE[["s", "x"]], TABLE["label"][:3], InputError, r"y has 3 labels but the table has 4"),
         ({"sequence": "s"}, TABLE[["s"]], TABLE["label"], InputError, r"0 feature\(s\)|no feature|no column"),
         ({"sequence": "s"}, TABLE.assign(s=[1, None, 2, 2])[["s", "x"]], TABLE["label"], InputError,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         TreeCRF,
         VotedPerceptron,
     )
-    from seqboost.sequences import SequenceBatch, as_batch, as_labels
+    from seqboost.sequences import Segment, SequenceBatch, as_batch, as_labels, from_segments, to_segments
     from seqboost.training import Candidate, Surrogates
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "OutputCoding",
     "Progress",
     "RecurrentSlidingWindow",
+    "Segment",
     "SequenceBatch",
     "SlidingWindow",
     "Surrogates",
@@ -61,9 +62,11 @@ __all__ = [
     "evaluation",
     "exceptions",
     "files",
+    "from_segments",
     "inspection",
     "load",
     "sampling",
+    "to_segments",
 ]
 
 __version__ = version("seqboost")
@@ -83,6 +86,7 @@ _HOMES = {
     "OutputCoding": "seqboost.estimators",
     "Progress": "seqboost.boosting",
     "RecurrentSlidingWindow": "seqboost.estimators",
+    "Segment": "seqboost.sequences",
     "SequenceBatch": "seqboost.sequences",
     "SlidingWindow": "seqboost.estimators",
     "Surrogates": "seqboost.training",
@@ -94,8 +98,10 @@ _HOMES = {
     "datasets": "seqboost.datasets",
     "evaluation": "seqboost.evaluation",
     "files": "seqboost.files",
+    "from_segments": "seqboost.sequences",
     "inspection": "seqboost.inspection",
     "sampling": "seqboost.sampling",
+    "to_segments": "seqboost.sequences",
 }
 _MODULES = ("callbacks", "datasets", "evaluation", "files", "inspection", "sampling")
 

@@ -349,7 +349,7 @@ def report(
 
 @app.command()
 @guarded
-@reading_options(*ALL_READING)
+@reading_options(*(name for name in ALL_READING if name != "time"))
 def convert(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write.", show_default=False)],

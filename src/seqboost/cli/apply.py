@@ -216,7 +216,7 @@ def _converted(data: SequenceData, old: str | None, new: str | None) -> Sequence
     names = tuple(dict.fromkeys(flat))
     index = {name: k for k, name in enumerate(names)}
     codes = np.array([index[tag] for tag in flat], dtype=np.int32)
-    rows = data.batch.origin.table_rows
+    rows = data.batch.origin.user_rows
     if rows is not None:
         in_file = np.empty_like(codes)
         in_file[rows] = codes

@@ -60,9 +60,14 @@ Label = Annotated[
                  "the first tab).", rich_help_panel=FILES),
 ]  # fmt: skip
 Sequence = Annotated[
+    list[str] | None,
+    typer.Option("--sequence", "-s", help="Column of a table that tells sequences apart (may be repeated); without it "
+                 "each file is one.", rich_help_panel=FILES),
+]  # fmt: skip
+Time = Annotated[
     str | None,
-    typer.Option("--sequence", "-s", help="Column of a table that tells sequences apart; without it each file is one.",
-                 rich_help_panel=FILES),
+    typer.Option("--time", help="Column of a table that orders the positions of a sequence: numbers, or dates and "
+                 "times.", rich_help_panel=FILES),
 ]  # fmt: skip
 Categorical = Annotated[
     list[str] | None,
@@ -122,6 +127,7 @@ READING: dict[str, tuple[Any, Any]] = {
     "format": (Format, None),
     "label": (Label, None),
     "sequence": (Sequence, None),
+    "time": (Time, None),
     "categorical": (Categorical, None),
     "drop": (Drop, None),
     "missing": (Missing, None),
@@ -169,6 +175,8 @@ def reading_options(*names: str) -> Callable[[C], C]:
 def given_options(**given: Any) -> Given:
     """Return the options that say how a file is read, by the names of Reading."""
     no_header = given.pop("no_header", False)
+    if isinstance(given.get("sequence"), list):  # names as they are, with their commas
+        given["sequence"] = given["sequence"][0] if len(given["sequence"]) == 1 else tuple(given["sequence"])
     plain = {name: listed(value) if isinstance(value, list) else value for name, value in given.items()}
     return {**plain, **({"header": False} if no_header else {})}
 

@@ -42,8 +42,8 @@ def remove_values(
         Seed.
     together : sequence of sequences of columns, default=()
         Columns, by number or name, that are one variable and are removed together: the indicators of a category.
-    sequence : str or None, default=None
-        Column of a table that tells sequences apart, which is kept.
+    sequence : str, list of str or None, default=None
+        Column of a table that tells sequences apart, or several; they are kept.
 
     Returns
     -------
@@ -165,9 +165,10 @@ class _Remover:
 
     def table(self, table: nw.DataFrame[Any], sequence: Any) -> Any:
         """Remove values of a table but for its sequence column."""
-        if sequence is not None and sequence not in table.columns:
+        kept_whole = sequence if isinstance(sequence, list) else [] if sequence is None else [sequence]
+        if not all(name in table.columns for name in kept_whole):
             raise ParameterError(f"sequence={sequence!r} is not a column of X; it has {', '.join(table.columns)}.")
-        names = [name for name in table.columns if name != sequence]
+        names = [name for name in table.columns if name not in kept_whole]
         holes = self.holes(len(table), names)
         native = nw.get_native_namespace(table)
         filled = []

@@ -150,7 +150,8 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
             in CRFsuite, in which places mean nothing. What lists mean is settled here: ``predict`` goes by it.
         y : list of label sequences
             A label for each element; None, NaN or masked = unobserved. A set or frozenset of labels = one of them, not
-            known which; the likelihood sums over them. For a table: a column of labels.
+            known which; the likelihood sums over them. For a table: a column of labels, or the name of the column that
+            holds them.
         sample_weight : array-like of shape (n_sequences,), optional
             Weights of sequences.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
@@ -230,7 +231,8 @@ class BoostedChain(BoostedLabeler):
         refit: bool | Auto = "auto",
         n_iter_no_change: int = 20,
         class_weight: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -261,6 +263,7 @@ class BoostedChain(BoostedLabeler):
         self.n_iter_no_change = n_iter_no_change
         self.class_weight = class_weight
         self.sequence = sequence
+        self.time = time
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

@@ -36,6 +36,9 @@ from seqboost.estimators.persistence import KINDS, load_estimator, save_estimato
 from seqboost.estimators.query import Query, cheapest, cost_matrix
 from seqboost.estimators.torn import TrainingTable
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
+from seqboost.sequences.containers import check_container, labels_in, probabilities_in
+from seqboost.sequences.ordering import Roles
+from seqboost.sequences.tables import label_column
 from seqboost.training.dataset import Dataset
 
 __all__ = ["MANY_LABELS", "Labeler"]
@@ -46,11 +49,12 @@ MANY_LABELS = 1000  # more are, as a rule, numbers or identifiers that were take
 class Labeler(BaseEstimator):
     """Base class of estimators that label sequences.
 
-    A subclass has the parameter ``sequence``; its ``fit`` calls :meth:`_learned`, and it has ``_codes`` or
-    ``_marginals``, ``_to_arrays`` and ``_from_arrays``.
+    A subclass has the parameters ``sequence`` and ``time``; its ``fit`` calls :meth:`_learned`, and it has ``_codes``
+    or ``_marginals``, ``_to_arrays`` and ``_from_arrays``.
     """
 
-    sequence: str | None
+    sequence: str | list[str] | None
+    time: str | None
     n_jobs: int | None
 
     classes_: NDArray[Any]
@@ -89,10 +93,11 @@ class Labeler(BaseEstimator):
 
     def _learned(self, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
         """Read X and y through the door, and learn columns and labels from them."""
-        name = type(self).__name__
+        name, label = type(self).__name__, y if isinstance(y, str) else None
+        y = self._labels(X, y)
         batch = as_batch(
-            X, sequence=self.sequence, categorical_features=getattr(self, "categorical_features", None),
-            estimator_name=name,
+            X, sequence=self.sequence, time=self.time, label=label,
+            categorical_features=getattr(self, "categorical_features", None), estimator_name=name,
         )  # fmt: skip
         coder = LabelCoder()
         labels = coder.fit(y, batch, sets=self._takes_sets)
@@ -116,10 +121,15 @@ class Labeler(BaseEstimator):
 
     def _known(self, X: Any, y: Any, sample_weight: Any, name: str = "y") -> Dataset:
         """Read X and y through the door, and hold them to the columns and labels that were learnt."""
+        y = self._labels(X, y)
         batch = self._batch(X)
         coder = LabelCoder.from_classes(self.classes_)
         labels = coder.encode(y, batch, sets=self._takes_sets)
         return Dataset(batch, labels, sequence_weights(sample_weight, batch), name, sets=coder.sets_).informative()
+
+    def _labels(self, X: Any, y: Any) -> Any:
+        """Return labels: y, or the column of a table that y names."""
+        return label_column(X, y, Roles(self.sequence, self.time)) if isinstance(y, str) else y
 
     def _set_feature_names(self, schema: BatchSchema) -> None:
         self.n_features_in_ = schema.n_features
@@ -130,7 +140,7 @@ class Labeler(BaseEstimator):
 
     def _batch(self, X: Any, allow_missing_columns: bool = False) -> SequenceBatch:
         return as_batch(
-            X, sequence=self.sequence, schema=self._schema, estimator_name=type(self).__name__,
+            X, sequence=self.sequence, time=self.time, schema=self._schema, estimator_name=type(self).__name__,
             allow_missing_columns=allow_missing_columns,
         )  # fmt: skip
 
@@ -151,12 +161,14 @@ class Labeler(BaseEstimator):
         torn = [] if table is None or batch.origin.ids is None else table.torn(batch.origin)
         if torn:
             name, now, then = torn[0]
+            columns: Any = self._schema.sequence
+            columns = list(columns) if isinstance(columns, tuple) else columns
             warnings.warn(
                 f"Sequences are torn apart: X does not hold all rows of {len(torn)} sequence(s) that "
                 f"{type(self).__name__} was trained on; {name!r} has {now} rows here and had {then} in training. "
                 f"Labels at the edges of a part lack their context, and scores are too good if one part is trained on "
                 f"and another one is scored. Keep the rows of a sequence together, in cross-validation by "
-                f"cv=SequenceKFold(5, sequence={self._schema.sequence!r}) of seqboost.evaluation. If these are other "
+                f"cv=SequenceKFold(5, sequence={columns!r}) of seqboost.evaluation. If these are other "
                 f"sequences, give them ids of their own.",
                 stacklevel=4,
             )
@@ -176,6 +188,43 @@ class Labeler(BaseEstimator):
         """Return codes of labels, (n_rows,)."""
         return np.argmax(self._marginals(batch), axis=1).astype(np.int32)
 
+    @property
+    def _container(self) -> str:
+        config: dict[str, str] = getattr(self, "_sklearn_output_config", {})
+        return config.get("transform", "default")
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what ``predict`` and ``predict_proba`` return: arrays, or series and frames.
+
+        The choice goes with clones and pickles, not with model files.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars", None}, default=None
+            Default: arrays. Pandas, polars: labels as a series, named as the label column that ``fit`` was told of
+            (else "label"), and probabilities as a frame with a column for each label; both with the index of a pandas
+            table. None: as before.
+
+        Returns
+        -------
+        self : the labeler itself
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from seqboost import TreeCRF
+        >>> table = pd.DataFrame({"word": [0] * 6 + [1] * 6, "letter": list("bananatomato"), "vowel": [0, 1] * 6})
+        >>> model = TreeCRF(max_iter=20, min_samples_leaf=1, sequence="word").set_output(transform="pandas")
+        >>> model.fit(table, "vowel").predict(table).tail(2)
+        10    0
+        11    1
+        Name: vowel, dtype: int64
+        """
+        if transform is not None:
+            check_container(transform)
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
     def predict(self, X: Any, *, costs: Any = None, allow_missing_columns: bool = False) -> Any:
         """Label sequences.
 
@@ -193,7 +242,8 @@ class Labeler(BaseEstimator):
 
         Returns
         -------
-        list of ndarray, one array of labels per sequence; for a table one array, in the order of its rows
+        list of ndarray, one array of labels per sequence; for a table one array, in the order of its rows;
+            series instead of arrays if :meth:`set_output` asks for them
 
         Examples
         --------
@@ -204,9 +254,10 @@ class Labeler(BaseEstimator):
         """
         batch = self._opened(X, allow_missing_columns)
         if costs is None:
-            return batch.restore(self.classes_[self._codes(batch)])
-        query = Query(costs=cost_matrix(costs, self.classes_))
-        return batch.restore(self.classes_[cheapest(self._marginals(batch), query)])
+            codes = self._codes(batch)
+        else:
+            codes = cheapest(self._marginals(batch), Query(costs=cost_matrix(costs, self.classes_)))
+        return labels_in(self._container, self.classes_[codes], batch)
 
     def predict_proba(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_t = k | X).
@@ -220,7 +271,8 @@ class Labeler(BaseEstimator):
 
         Returns
         -------
-        list of ndarray of shape (n_elements, n_labels), columns in the order of ``classes_``; for a table one array
+        list of ndarray of shape (n_elements, n_labels), columns in the order of ``classes_``; for a table one array;
+            frames instead of arrays if :meth:`set_output` asks for them
 
         Examples
         --------
@@ -230,7 +282,7 @@ class Labeler(BaseEstimator):
         (6, 2)
         """
         batch = self._opened(X, allow_missing_columns)
-        return batch.restore(self._marginals(batch))
+        return probabilities_in(self._container, self._marginals(batch), batch, self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, allow_missing_columns: bool = False) -> float:
         """Return the share of elements that are labelled right; unobserved labels and sets of labels do not count.
@@ -257,6 +309,8 @@ class Labeler(BaseEstimator):
         >>> model.score(["manana"], ["010101"])
         1.0
         """
+        check_is_fitted(self)
+        y = self._labels(X, y)
         batch = self._opened(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark", sets=True)
         weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)

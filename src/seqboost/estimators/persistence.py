@@ -16,6 +16,7 @@ from seqboost.core.stored import MAX_BYTES, Stored
 from seqboost.estimators.method import Method
 from seqboost.model import read_model, write_model
 from seqboost.sequences import BatchSchema, LabelCoder
+from seqboost.sequences.ordering import sequence_columns
 from seqboost.training.missing import N_SURROGATES, Surrogates
 from seqboost.training.transitions import followers
 
@@ -107,7 +108,7 @@ def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, ND
     """Rebuild what :func:`to_document` gave."""
     estimator: Any = cls(**_completed(document["parameters"], cls.__name__))
     check_parameters(cls.__name__, vars(estimator), estimator._prediction_rules)
-    hash(estimator.sequence)  # the name of a column
+    hash((*sequence_columns(estimator.sequence), estimator.time))  # names of columns
     estimator.classes_ = _revived_classes(document)
     estimator._schema = BatchSchema.from_json(document["schema"])
     estimator._set_feature_names(estimator._schema)

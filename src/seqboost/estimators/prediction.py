@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from seqboost.chain import Potentials, SeenPotentials, k_best, log_partition, posterior, viterbi
 from seqboost.core.exceptions import InputError, ParameterError
@@ -17,6 +18,7 @@ from seqboost.estimators.labeler import Labeler
 from seqboost.estimators.query import NO_QUERY, Query, cheapest, cost_matrix, scaled_costs
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.sequences import LabelCoder, SequenceBatch
+from seqboost.sequences.containers import labels_in, probabilities_in
 
 __all__ = ["MOST_CELLS", "PREDICTION_RULES", "WEIGHTED_VITERBI", "SequenceLabeler", "in_pieces"]
 
@@ -184,7 +186,7 @@ class SequenceLabeler(Labeler):
         batch = self._opened(X, allow_missing_columns)
         query = self._query(batch, "predict", known, costs, beam)
         with self._naming_impossible(batch, query):
-            return batch.restore(self.classes_[self._codes(batch, query)])
+            return labels_in(self._container, self.classes_[self._codes(batch, query)], batch)
 
     def predict_proba(
         self, X: Any, *, known: Any = None, beam: int | None = None, allow_missing_columns: bool = False
@@ -213,7 +215,7 @@ class SequenceLabeler(Labeler):
         batch = self._opened(X, allow_missing_columns)
         query = self._query(batch, "predict_proba", known, beam=beam)
         with self._naming_impossible(batch, query):
-            return batch.restore(self._marginals(batch, query))
+            return probabilities_in(self._container, self._marginals(batch, query), batch, self.classes_)
 
     def predict_marginals(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_{t−1}, …, y_{t−m}, y_t | X): probabilities of contexts and labels together.
@@ -271,7 +273,8 @@ class SequenceLabeler(Labeler):
 
         Returns
         -------
-        list of lists of (labels, log-probability), best first
+        list of lists of (labels, log-probability), best first; labels are in the order of positions, which is that of
+            the ``time`` column if there is one
 
         Examples
         --------
@@ -318,6 +321,8 @@ class SequenceLabeler(Labeler):
         >>> bool(likely > unlikely)
         True
         """
+        check_is_fitted(self)
+        y = self._labels(X, y)
         batch, potentials = self._potentials(X, allow_missing_columns)
         coder, n_threads = LabelCoder.from_classes(self.classes_), self._n_threads
         labels = coder.encode(y, batch, sets=True)

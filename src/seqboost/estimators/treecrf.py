@@ -112,8 +112,11 @@ class TreeCRF(BoostedChain):
         at the price of false alarms (precision). Probabilities of whole labellings (``log_prob``, ``predict_kbest``)
         and of contexts (``predict_marginals``) stay as they are; not with ``decoding="viterbi"``. With
         ``Method(objective="position_likelihood")`` the weights enter the training instead.
-    sequence : str or None, default=None
-        Name of the column that tells sequences apart, if X is a table.
+    sequence : str, list of str or None, default=None
+        Name of the column that tells sequences apart, if X is a table; a list: columns that do so together.
+    time : str or None, default=None
+        Name of the column of the table (or of each table in a list) that orders the positions of a sequence: dates
+        and times, or numbers. It is no feature; the gap to the position before, in seconds or as a difference, is one.
     warm_start : bool, default=False
         Go on from the last fit, up to ``max_iter`` rounds in all.
     random_state : int, RandomState or None, default=None

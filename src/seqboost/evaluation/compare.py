@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from seqboost import SequenceBatch, as_labels
 from seqboost.core.exceptions import InputError, InputTypeError, MissingExtraError, ParameterError
-from seqboost.evaluation.labelling import by_sequence, read_for
+from seqboost.evaluation.labelling import by_sequence, labels_for, read_for
 from seqboost.evaluation.mcnemar import mcnemar
 from seqboost.evaluation.scores import accuracy, sequence_accuracy
 
@@ -217,7 +217,7 @@ def _test_data(model: Any, X: Any, y: Any) -> tuple[SequenceBatch, list[list[Any
     """Read the test sequences with the columns of a fitted labeller, and their labels sequence by sequence."""
     try:
         batch = read_for(model, X)
-        return batch, as_labels(y, batch)
+        return batch, as_labels(labels_for(model, X, y), batch)
     except (InputError, InputTypeError) as error:
         raise type(error)(f"In the test data: {error}") from None
 

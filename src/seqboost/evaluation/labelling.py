@@ -90,6 +90,7 @@ def label_sequences(model: Any, X: Any, y: Any = None, *, allow_missing_columns:
     >>> found.predicted, found.evaluate().accuracy
     ([['0', '1', '0', '1', '0', '1']], 1.0)
     """
+    y = labels_for(model, X, y)
     batch = read_for(model, X, allow_missing_columns)
     given = batch if hasattr(model, "_schema") else X
     classes = tuple(np.asarray(model.classes_).tolist())
@@ -109,11 +110,16 @@ def label_sequences(model: Any, X: Any, y: Any = None, *, allow_missing_columns:
     return LabelledSequences(batch, classes, predicted, truth, proba, log_prob, lacking)
 
 
+def labels_for(model: Any, X: Any, y: Any) -> Any:
+    """Return labels: y, or the column of a table that y names."""
+    return model._labels(X, y) if isinstance(y, str) and hasattr(model, "_labels") else y
+
+
 def read_for(model: Any, X: Any, allow_missing_columns: bool = False) -> SequenceBatch:
     """Read sequences with the columns that a fitted labeller was trained with."""
-    schema, sequence = getattr(model, "_schema", None), getattr(model, "sequence", None)
     return as_batch(
-        X, sequence=sequence, schema=schema, estimator_name=type(model).__name__,
+        X, sequence=getattr(model, "sequence", None), time=getattr(model, "time", None),
+        schema=getattr(model, "_schema", None), estimator_name=type(model).__name__,
         allow_missing_columns=allow_missing_columns,
     )  # fmt: skip
 
@@ -124,9 +130,10 @@ def _reason(error: Exception) -> str:
 
 def by_sequence(batch: SequenceBatch, answer: Any) -> list[NDArray[Any]]:
     """Divide answers in the user's form (a list, or one array in the order of a table's rows) into sequences."""
-    if batch.origin.origin == "list":
+    rank = batch.origin.sequence_rank if batch.origin.origin == "list" else None
+    if batch.origin.origin == "list" and rank is None:
         return [np.asarray(part) for part in answer]
-    flat = np.asarray(answer)
+    flat = np.asarray(answer) if rank is None else np.concatenate(answer)[rank]
     if batch.origin.origin == "table":
         flat = flat[batch.origin.table_rank]
     bounds = batch.offsets.tolist()

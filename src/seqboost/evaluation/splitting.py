@@ -33,8 +33,8 @@ class SequenceKFold(BaseCrossValidator):
         Deal the sequences out in random order.
     random_state : int, RandomState or None, default=None
         Seed of that order.
-    sequence : str or None, default=None
-        Name of the column that tells sequences apart, if X is a table.
+    sequence : str, list of str or None, default=None
+        Name of the column that tells sequences apart, if X is a table; a list: columns that do so together.
 
     Examples
     --------
@@ -49,7 +49,12 @@ class SequenceKFold(BaseCrossValidator):
     """
 
     def __init__(
-        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None, sequence: str | None = None
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = False,
+        random_state: Any = None,
+        sequence: str | list[str] | None = None,
     ) -> None:
         is_whole = isinstance(n_splits, numbers.Integral) and not isinstance(n_splits, bool)
         if not is_whole or n_splits < 2:
@@ -105,12 +110,13 @@ class SequenceKFold(BaseCrossValidator):
         if isinstance(table, nw.LazyFrame):
             table = table.collect()
         if isinstance(table, nw.DataFrame):
-            if self.sequence not in table.columns:
+            wanted: list[Any] = self.sequence if isinstance(self.sequence, list) else [self.sequence]
+            if not wanted or not all(name in table.columns for name in wanted):
                 raise ParameterError(
                     f"X is a table, so SequenceKFold needs the column that tells its sequences apart: sequence=one of "
-                    f"{table.columns}. Got {self.sequence!r} instead."
+                    f"{table.columns}, or a list of several. Got {self.sequence!r} instead."
                 )
-            ids = table.get_column(self.sequence).to_list()
+            ids = list(zip(*(table.get_column(name).to_list() for name in wanted), strict=True))
             index = {name: i for i, name in enumerate(dict.fromkeys(ids))}
             member = np.fromiter(map(index.__getitem__, ids), np.int64, len(ids))
             return member, np.bincount(member, minlength=len(index))

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from seqboost.core.exceptions import DataFileError, MissingExtraError
 from seqboost.files.building import PIECE_ROWS, Codes, Rows, TextColumn
-from seqboost.files.delimited import Chosen, added_names, choose_columns
+from seqboost.files.delimited import Chosen, added_names, choose_columns, sequence_keys
 from seqboost.files.output import refuse_sparse
 from seqboost.files.reading import Answers, Reading, SequenceData, tabled
 from seqboost.files.source import Source
+from seqboost.files.times import TimeColumn
 
 __all__ = ["answer_arrow", "answer_parquet", "read_arrow", "read_parquet", "write_arrow", "write_parquet"]
 
@@ -49,7 +50,8 @@ class _ArrowColumn(TextColumn):
             what = "dates or times" if pa.types.is_temporal(kind) else f"values of type {kind}"
             raise DataFileError(
                 f"column {self.name!r} holds {what}, which are neither numbers nor categories. Drop it "
-                f"(--drop {self.name}), or turn it into numbers (seconds since the start, hour of the day)."
+                f"(--drop {self.name}), or turn it into numbers (seconds since the start, hour of the day). Times that "
+                f"order the positions of a sequence have an option of their own (--time {self.name})."
             )
         if pa.types.is_null(kind):
             return super().parse([""] * len(cells))
@@ -61,6 +63,35 @@ class _ArrowColumn(TextColumn):
             values = values.astype(np.float32 if is_single else np.float64)
             return values, self._infinite(values, [str(v) for v in values] if np.isinf(values).any() else [])
         return super().parse(_texts(cells))
+
+
+class _ArrowTimes(TimeColumn):
+    """A column of times that has a type of its own."""
+
+    def parse(self, cells: Any) -> tuple[NDArray[Any], dict[int, tuple[str, str]]]:
+        """Return the times of an arrow array, and what is wrong with which of them."""
+        pa = _pyarrow()
+        kind = cells.type
+        if pa.types.is_date(kind):
+            kind = pa.timestamp("us")
+            cells = cells.cast(kind)
+        if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+            self.settle(f"times of type {kind}", {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit])
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            self.settle("numbers", 1)
+            cells = cells.cast(pa.float64())
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            return super().parse(_texts(cells))
+        else:
+            raise DataFileError(
+                f"the time column {self.name!r} holds values of type {kind}; expected numbers, or dates and times"
+            )
+        missing = np.asarray(cells.is_null(nan_is_null=True))
+        bad = dict.fromkeys(np.flatnonzero(missing).tolist(), self.empty())
+        if self.form == "numbers":
+            values = cells.to_numpy(zero_copy_only=False)
+            return values, bad | self._infinite(values, [str(v) for v in values] if np.isinf(values).any() else [])
+        return cells.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), bad
 
 
 def _texts(cells: Any) -> list[str]:
@@ -133,7 +164,7 @@ def _complaints_of(source: Source, what: str) -> Iterator[None]:
 def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any) -> SequenceData:
     pa = _pyarrow()
     rows: Rows | None = None
-    chosen = Chosen([], None, None)
+    chosen = Chosen([], None)
     names: list[str] = []
     n_sequences = 0
     for source in sources:
@@ -142,7 +173,7 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
             names = found
             chosen = choose_columns(source, names, reading, labels)
             columns = [_ArrowColumn(names[j], reading.kind_of(names[j]), reading.missing) for j in chosen.features]
-            rows = Rows(columns, reading.missing)
+            rows = Rows(columns, reading.missing, None if chosen.time is None else _ArrowTimes(names[chosen.time]))
         elif found != names:
             raise source.stop(f"its columns are {found}, but those of {sources[0].name} are {names}")
         ids, first = Codes(), 1
@@ -151,17 +182,19 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
                 continue
             with _complaints_of(source, "a table"):
                 numbers = np.zeros(batch.num_rows, np.int64)
-                if chosen.sequence is not None:
-                    cells = batch.column(chosen.sequence)
+                for j in chosen.sequences:
+                    cells = batch.column(j)
                     if cells.null_count:
                         raise source.stop(
                             f"row {first + int(np.argmax(cells.is_null()))} has nothing in the sequence column "
-                            f"{names[chosen.sequence]!r}; every row must belong to a sequence"
+                            f"{names[j]!r}; every row must belong to a sequence"
                         )
-                    numbers = ids.parse(_texts(cells)).astype(np.int64)
+                if chosen.sequences:
+                    keys = sequence_keys([_texts(batch.column(j)) for j in chosen.sequences])
+                    numbers = ids.parse(keys).astype(np.int64)
                 label_cells = None if chosen.label is None else _texts(batch.column(chosen.label))
                 lines = range(first, first + batch.num_rows)
-                features = [batch.column(j) for j in chosen.features]
+                features = [batch.column(j) for j in chosen.parsed]
                 rows.add(source, lines, features, label_cells, numbers + n_sequences)
             first += batch.num_rows
             if source.watch is not None:
@@ -170,7 +203,7 @@ def _read(sources: Sequence[Source], reading: Reading, labels: str, opened: Any)
     assert rows is not None
     pa.default_memory_pool().release_unused()  # what pages were decompressed into is kept otherwise: training needs it
     reading = replace(reading, label=names[chosen.label] if chosen.label is not None else reading.label)
-    origin = "table" if chosen.sequence is not None else "list"
+    origin = "table" if chosen.sequences else "list"
     return tabled(rows, sources, reading, origin=origin, has_labels=chosen.label is not None, typed=True)
 
 
@@ -262,6 +295,6 @@ def _table(data: SequenceData) -> Any:
             arrays[column.name] = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), words)
             n_categorical += 1
     if data.label_codes is not None:
-        codes = data.label_codes if batch.origin.table_rows is None else data.label_codes[batch.origin.table_rows]
+        codes = data.label_codes if batch.origin.user_rows is None else data.label_codes[batch.origin.user_rows]
         arrays[label] = _label_array(data.label_names, data.label_names).take(pa.array(codes, mask=codes < 0))
     return pa.table(arrays)

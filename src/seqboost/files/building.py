@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -127,8 +128,8 @@ class TextColumn:
         if n_numbers == 0 and all(map(DATE.match, values)):
             raise DataFileError(
                 f"column {self.name!r} holds dates or times ({values[0]!r}), which are neither numbers nor categories. "
-                f"Drop it (--drop {self.name}), turn it into numbers (seconds since the start, hour of the day), or "
-                f"declare it categorical."
+                f"Drop it (--drop {self.name}), turn it into numbers (seconds since the start, hour of the day), "
+                f"declare it categorical, or, if it orders the positions of a sequence, name it (--time {self.name})."
             )
         self.kind = "numeric" if n_numbers > NUMERIC_SHARE * len(values) else "categorical"
 
@@ -167,10 +168,14 @@ class Rows:
         The features, in the order of the cells.
     missing : iterable of str
         Labels that stand for "unobserved"; empty ones always do.
+    time : column of times, optional
+        Orders the positions of each sequence; its cells come last.
     """
 
-    def __init__(self, columns: Sequence[TextColumn], missing: Iterable[str] = ()) -> None:
-        self.columns = list(columns)
+    def __init__(self, columns: Sequence[TextColumn], missing: Iterable[str] = (), time: Any = None) -> None:
+        self.columns = [*columns, *([] if time is None else [time])]
+        self.time = time
+        self.gaps: NDArray[np.float64] | None = None  # from position to position, as soon as there is a layout
         self.labels = Codes()
         self.missing = frozenset(missing) | {""}
         self._sequences: list[NDArray[np.int64]] = []
@@ -228,6 +233,8 @@ class Rows:
             numbers = np.concatenate(self._sequences) if self._sequences else np.empty(0, np.int64)
         self._sequences = []
         lengths = np.bincount(numbers)
+        if self.time is not None:
+            return self._timed_layout(origin, numbers, lengths[lengths > 0])
         if (np.diff(numbers) >= 0).all():
             order = np.arange(len(numbers), dtype=np.int64)
         else:
@@ -235,9 +242,20 @@ class Rows:
             order = np.argsort(numbers, kind="stable").astype(np.int64)
         return Layout.from_lengths(lengths[lengths > 0], origin, order if origin == "table" else None)
 
+    def _timed_layout(self, origin: str, numbers: NDArray[np.int64], lengths: NDArray[np.int64]) -> Layout:
+        """Return where sequences lie, each sorted by time."""
+        times = self.time.times()
+        self.columns.remove(self.time)
+        order = np.lexsort((times.values, numbers)).astype(np.int64)  # stable
+        layout = Layout.from_lengths(lengths, origin, order)
+        self.gaps = times._replace(values=times.values[order]).gaps(layout.offsets[:-1])
+        if origin == "table":
+            return layout
+        return replace(layout, table_rows=order - np.repeat(layout.offsets[:-1], lengths))
+
     def finish(self, layout: Layout) -> list[Column]:
         """Return the columns in the order of the layout; each gives its pieces up before the next is made."""
-        rows = layout.table_rows
+        rows = layout.user_rows
         in_order = rows is None or bool((np.diff(rows) == 1).all())
         columns = []
         while self.columns:

@@ -18,6 +18,8 @@ from seqboost.files.building import PIECE_ROWS, Codes, Rows, TextColumn
 from seqboost.files.output import label_text, refuse_sparse, sequence_rows
 from seqboost.files.reading import MISSING_COLUMN, Answers, Reading, SequenceData, tabled
 from seqboost.files.source import Source
+from seqboost.files.times import TimeColumn
+from seqboost.sequences.ordering import gap_name
 
 __all__ = ["answer_table", "choose_columns", "read_table_file", "write_csv", "write_tsv"]
 
@@ -33,7 +35,13 @@ class Chosen:
 
     features: list[int]
     label: int | None
-    sequence: int | None
+    sequences: tuple[int, ...] = ()
+    time: int | None = None
+
+    @property
+    def parsed(self) -> list[int]:
+        """Columns that are parsed: features, and the time behind them."""
+        return [*self.features, *([] if self.time is None else [self.time])]
 
 
 def choose_columns(source: Source, names: Sequence[str], reading: Reading, labels: str) -> Chosen:
@@ -60,9 +68,17 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
             label = list(names).index(found[0])
         elif labels == "required":
             raise source.stop(f"which column is the label? Name one of {shown} (--label)")
-    sequence = None if reading.sequence is None else place(reading.sequence, "the sequence column")
-    if label is not None and label == sequence:
-        raise source.stop(f"the column {names[label]!r} cannot be both label and sequence; name two columns")
+    asked = (reading.sequence,) if isinstance(reading.sequence, str) else reading.sequence or ()
+    sequences = tuple(place(name, "the sequence column") for name in asked)
+    time = None if reading.time is None else place(reading.time, "the time")
+    used: dict[int, str] = {}
+    for j, role in ((label, "label"), *((j, "sequence") for j in sequences), (time, "time")):
+        if j in used:
+            raise source.stop(f"the column {names[j]!r} cannot be both {used[j]} and {role}; name two columns")
+        if j is not None:
+            used[j] = role
+    if time is not None and gap_name(reading.time) in names:
+        raise source.stop(f"it has a column {gap_name(reading.time)!r}, which is needed for the gaps between times")
     roles = [(reading.drop, "dropped"), (reading.categorical, "categorical"), (reading.numeric, "numeric")]
     if reading.inputs:
         features = [place(name, FEATURE) for name in reading.inputs_in(names)]
@@ -71,19 +87,22 @@ def choose_columns(source: Source, names: Sequence[str], reading: Reading, label
         for wanted, role in roles:
             for name in wanted:
                 place(name, role)
-        features = [
-            j for j, name in enumerate(names) if j not in (label, sequence) and j not in left_out and name != ROW
-        ]
-        if not features and labels != "only":
+        features = [j for j, name in enumerate(names) if j not in used and j not in left_out and name != ROW]
+        if not features and time is None and labels != "only":
             raise source.stop(f"no column is left to learn from; its columns are {shown}")
-    return Chosen([] if labels == "only" else features, label, sequence)
+    return Chosen([] if labels == "only" else features, label, sequences, time)
+
+
+def sequence_keys(cells: Sequence[Sequence[str]]) -> Sequence[Any]:
+    """Return what names the sequence of each row: the cell of the one column, or a tuple of those of several."""
+    return cells[0] if len(cells) == 1 else list(zip(*cells, strict=True))
 
 
 def read_table_file(sources: Sequence[Source], reading: Reading, labels: str) -> SequenceData:
     """Read CSV and TSV files; see :func:`seqboost.files.read_sequences`."""
     rows: Rows | None = None
     names: list[str] = []
-    chosen = Chosen([], None, None)
+    chosen = Chosen([], None)
     n_sequences = 0
     for source in sources:
         table = _Table(source, reading)
@@ -91,27 +110,28 @@ def read_table_file(sources: Sequence[Source], reading: Reading, labels: str) ->
             names = table.names
             chosen = choose_columns(source, names, reading, labels)
             kinds = [TextColumn(names[j], reading.kind_of(names[j]), reading.missing) for j in chosen.features]
-            rows = Rows(kinds, reading.missing)
+            rows = Rows(kinds, reading.missing, None if chosen.time is None else TimeColumn(names[chosen.time]))
         elif table.names != names:
             raise source.stop(f"its columns are {table.names}, but those of {sources[0].name} are {names}")
         ids = Codes()
         for lines, columns in table.pieces():
             numbers = np.zeros(len(lines), np.int64)
-            if chosen.sequence is not None:
-                numbers = ids.parse(columns[chosen.sequence]).astype(np.int64)
-                if "" in ids.index:
+            for j in chosen.sequences:
+                if "" in columns[j]:
                     raise source.stop(
-                        f"line {lines[columns[chosen.sequence].index('')]} has nothing in the sequence column "
-                        f"{names[chosen.sequence]!r}; every row must belong to a sequence"
+                        f"line {lines[columns[j].index('')]} has nothing in the sequence column {names[j]!r}; every "
+                        f"row must belong to a sequence"
                     )
+            if chosen.sequences:
+                numbers = ids.parse(sequence_keys([columns[j] for j in chosen.sequences])).astype(np.int64)
             label_cells = None if chosen.label is None else columns[chosen.label]
-            rows.add(source, lines, [columns[j] for j in chosen.features], label_cells, numbers + n_sequences)
+            rows.add(source, lines, [columns[j] for j in chosen.parsed], label_cells, numbers + n_sequences)
         n_sequences += max(len(ids.index), 1)
     assert rows is not None
     reading = replace(
         reading, label=names[chosen.label] if chosen.label is not None else reading.label, delimiter=table.delimiter
     )
-    origin = "table" if chosen.sequence is not None else "list"
+    origin = "table" if chosen.sequences else "list"
     has_labels = chosen.label is not None
     return tabled(rows, sources, reading, origin=origin, has_labels=has_labels, typed=True)
 
@@ -253,7 +273,7 @@ def _write(data: SequenceData, file: Any, delimiter: str) -> None:
 def added_names(names: Sequence[str], reading: Reading) -> tuple[str, str]:
     """Return names for the columns of labels and sequences that no other column has."""
     label = reading.label if reading.label and not reading.label.isdecimal() else "label"
-    sequence = reading.sequence or "sequence"
+    sequence = reading.sequence if isinstance(reading.sequence, str) else "sequence"
     while label in names:
         label += "_"
     while sequence in names or sequence == label:

@@ -143,6 +143,11 @@ def read_sequences(
     reading = reading or Reading()
     known = detect_format(listed[0], reading.format)
     _check_delimiter(known, reading)
+    if reading.time is not None and known.family != "table":
+        raise DataFileError(
+            f"the time, {reading.time!r}, is a column of a table (csv, tsv, parquet, arrow), but the format is "
+            f"{known.name}; write a table, or leave the time out"
+        )
     for path in listed[1:]:
         if reading.format is None and detect_format(path).name != known.name:
             raise DataFileError(

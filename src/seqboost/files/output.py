@@ -41,8 +41,9 @@ def sequence_values(data: SequenceData) -> Iterator[tuple[list[dict[str, Any]], 
     """
     batch = data.batch
     labels = [None] * batch.n_rows if data.label_codes is None else data.labels
-    if batch.origin.table_rows is not None:
-        labels = [labels[row] for row in batch.origin.table_rows.tolist()]
+    rows_of_file = batch.origin.user_rows
+    if rows_of_file is not None:
+        labels = [labels[row] for row in rows_of_file.tolist()]
     for start, stop in zip(batch.offsets[:-1].tolist(), batch.offsets[1:].tolist(), strict=True):
         rows: list[dict[str, Any]] = [{} for _ in range(stop - start)]
         n_numeric = n_categorical = 0

@@ -17,6 +17,7 @@ from seqboost.files.building import BOOLEANS, MISSING_NUMBERS, Rows
 from seqboost.files.source import BadLine, Source
 from seqboost.sequences.batch import Layout, SequenceBatch
 from seqboost.sequences.columns import Column, Extra, assemble
+from seqboost.sequences.ordering import gap_name
 
 __all__ = ["Answers", "Reading", "SequenceData", "label_values", "labelled", "refuse_fractions", "tabled"]
 
@@ -35,8 +36,8 @@ class Reading:
         Name of the format; None: by the file's suffix.
     label : str or None
         Column of the labels; None: the usual one of the format.
-    sequence : str or None
-        Column that tells sequences apart (tables); None: a file is one sequence.
+    sequence : str, tuple of str, or None
+        Column that tells sequences apart (tables), or several that do so together; None: a file is one sequence.
     categorical, numeric, drop : tuple of str
         Columns that are categories or numbers whatever they look like, and columns that are left out.
     missing : tuple of str
@@ -55,11 +56,13 @@ class Reading:
         The columns that a model was trained with, before ``features``: others are not read.
     allow_missing_columns : bool
         Whether a file may lack some of ``inputs``.
+    time : str or None
+        Column that orders the positions of a sequence (tables): numbers, or dates and times.
     """
 
     format: str | None = None
     label: str | None = None
-    sequence: str | None = None
+    sequence: str | tuple[str, ...] | None = None
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -71,6 +74,7 @@ class Reading:
     features: str | None = None
     inputs: tuple[str, ...] = ()
     allow_missing_columns: bool = False
+    time: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what differs from the defaults, ready for JSON."""
@@ -90,6 +94,8 @@ class Reading:
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
         for name, value in plain.items():
             kinds: Any = (str, type(None)) if known[name] is None else type(known[name])
+            if name == "sequence" and isinstance(value, tuple):
+                kinds = tuple
             if not isinstance(value, kinds) or (kinds is tuple and not all(isinstance(text, str) for text in value)):
                 raise ModelFileError(
                     f"the model file says that files are read with {name}={value!r:.60}, which is of the wrong type; "
@@ -160,7 +166,7 @@ class SequenceData:
 
     def sequences_of(self, flat: Sequence[Any]) -> list[list[Any]]:
         """Divide values in the order of the file into one list for each sequence, in the order of the batch."""
-        rows = self.batch.origin.table_rows
+        rows = self.batch.origin.user_rows
         values = list(flat) if rows is None else [flat[row] for row in rows.tolist()]
         bounds = self.batch.offsets.tolist()
         return [values[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
@@ -255,7 +261,7 @@ def refuse_fractions(data: SequenceData) -> None:
     at = next((k for k, value in enumerate(values) if math.isfinite(value) and not value.is_integer()), None)
     if at is None or data.label_codes is None:
         return
-    rows = data.batch.origin.table_rows
+    rows = data.batch.origin.user_rows
     codes = data.label_codes if rows is None else data.label_codes[rows]
     raise InputError(
         f"The labels are numbers with fractions, not classes: {data.batch.where(int(np.argmax(codes == at)))} has "
@@ -278,7 +284,10 @@ def tabled(
         numeric=tuple(column.name for column in columns if column.categories is None),
         inputs=tuple(column.name for column in columns),
     )
-    return made(columns, layout, Extra(sequence=reading.sequence), "table", labels, sources, reading)
+    if rows.gaps is not None:
+        columns.append(Column(gap_name(reading.time), rows.gaps))
+    extra = Extra(sequence=reading.sequence, time=reading.time)
+    return made(columns, layout, extra, "table", labels, sources, reading)
 
 
 def made(

@@ -4,6 +4,7 @@ from seqboost.sequences.batch import BatchSchema, ColumnSchema, SequenceBatch
 from seqboost.sequences.door import as_batch
 from seqboost.sequences.labels import LabelCoder
 from seqboost.sequences.schemes import allowed_transitions
+from seqboost.sequences.segments import Segment, from_segments, to_segments
 from seqboost.sequences.targets import as_labels
 from seqboost.sequences.weights import class_weights, sequence_weights
 
@@ -11,10 +12,13 @@ __all__ = [
     "BatchSchema",
     "ColumnSchema",
     "LabelCoder",
+    "Segment",
     "SequenceBatch",
     "allowed_transitions",
     "as_batch",
     "as_labels",
     "class_weights",
+    "from_segments",
     "sequence_weights",
+    "to_segments",
 ]

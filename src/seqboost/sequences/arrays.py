@@ -23,7 +23,17 @@ from seqboost.sequences.columns import (
 )
 from seqboost.sequences.tables import series_array
 
-__all__ = ["check_dtype", "joined", "none_for_masked", "read_arrays", "read_matrix", "read_rows", "unmask"]
+__all__ = [
+    "as_its_base",
+    "check_dtype",
+    "joined",
+    "none_for_masked",
+    "read_arrays",
+    "read_matrix",
+    "read_rows",
+    "rows_to_matrices",
+    "unmask",
+]
 
 
 def unmask(array: Any, where: str) -> NDArray[Any]:
@@ -145,3 +155,31 @@ def _number_matrix(rows: Sequence[Any], width: int) -> NDArray[np.floating] | No
         dtype = np.float32 if are_single(types) else np.float64
         return np.array(list(rows) if width else [()] * len(rows), dtype=dtype)
     return None
+
+
+def as_its_base(item: Any) -> Any:
+    """Return a list or tuple for a subclass of them, which may count its members in a way of its own."""
+    for base in (list, tuple):
+        if isinstance(item, base) and type(item) is not base:
+            return base(item)
+    return item
+
+
+def rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any], list[str]]:
+    """Turn lists of rows into matrices where they stand beside matrices."""
+    for i, kind in enumerate(kinds):
+        rows = sequences[i]
+        if kind == "elements" and len(rows) and all(map(_is_row, rows)):
+            if len(set(map(len, rows))) > 1:
+                raise InputError(f"The positions of X[{i}] do not all have the same number of features.")
+            matrix = np.empty((len(rows), len(rows[0])), dtype=object)  # np.array would look into lists in cells, too
+            for t, row in enumerate(rows):
+                for j, value in enumerate(row):
+                    matrix[t, j] = value
+            sequences[i] = matrix
+            kinds[i] = "matrix"
+    return sequences, kinds
+
+
+def _is_row(element: Any) -> bool:
+    return isinstance(element, (list, tuple)) or (isinstance(element, np.ndarray) and element.ndim > 0)

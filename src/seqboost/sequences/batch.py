@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,132 +18,9 @@ from numpy.typing import NDArray
 
 from seqboost.core.exceptions import InputError
 from seqboost.core.offsets import locate, starts_of
-from seqboost.core.stored import Stored
+from seqboost.sequences.schema import BatchSchema, ColumnSchema
 
 __all__ = ["BatchSchema", "ColumnSchema", "Layout", "SequenceBatch"]
-
-NAMED_FORMS = ("dicts", "table")
-FORMS = (*NAMED_FORMS, "arrays", "scalars", "strings", "sparse", "flat")
-KINDS = ("numeric", "categorical")
-HOLDS = ("byte string", "number", "string")
-
-
-@dataclass(frozen=True)
-class ColumnSchema:
-    """Name and kind of one dense column.
-
-    Parameters
-    ----------
-    name : str
-        Key, table column, or ``"x0"``, ``"x1"``, ... where the input has no names.
-    kind : {"numeric", "categorical"}
-        How the column is used.
-    forced : bool, default=False
-        Whether the user declared the column categorical; its values may then be numbers.
-    holds : tuple of {"byte string", "number", "string"}, default=()
-        Of what types the values of a categorical column are; empty where that is not known.
-    single : bool, default=False
-        Whether the numbers of this batch came as float32, so that they may be rounded ones.
-    """
-
-    name: str
-    kind: str
-    forced: bool = False
-    holds: tuple[str, ...] = field(default=(), compare=False)
-    single: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True)
-class BatchSchema:
-    """Names and kinds of the columns of a batch, in the user's order, and the form they came in.
-
-    Parameters
-    ----------
-    columns : tuple of ColumnSchema
-        Dense columns.
-    sparse_names : tuple of str
-        Columns of the sparse part.
-    form : {"arrays", "dicts", "scalars", "strings", "sparse", "table", "flat"}
-        Form of the user's object.
-    sequence : str or None
-        Name of the table column that tells the sequences apart.
-    lists : tuple of str, default=()
-        Keys of dicts whose values are lists or sets of strings; their columns are ``"key=member"``.
-    has_names : bool, default=False
-        Whether the names are the user's own even if they look like ours (a flat table with columns "x0", "x1").
-    everywhere : tuple of str, default=()
-        Keys of dicts that every position has.
-    single : bool, default=False
-        Whether the sparse numbers of this batch came as float32, so that they may be rounded ones.
-    """
-
-    columns: tuple[ColumnSchema, ...]
-    sparse_names: tuple[str, ...]
-    form: str
-    sequence: str | None = None
-    lists: tuple[str, ...] = ()
-    has_names: bool = False
-    everywhere: tuple[str, ...] = field(default=(), compare=False)
-    single: bool = field(default=False, compare=False)
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns, dense and sparse."""
-        return len(self.columns) + len(self.sparse_names)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of all columns: dense ones, then sparse ones."""
-        return tuple(column.name for column in self.columns) + self.sparse_names
-
-    @property
-    def named(self) -> bool:
-        """Whether columns are found by name (dicts, tables) rather than by position."""
-        if self.form in NAMED_FORMS or self.has_names:
-            return True
-        return any(name != f"x{j}" for j, name in enumerate(self.names))
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """Names that data of the same kind must have: all columns of a table, the keys that every dict has."""
-        if self.form == "table" or self.has_names:
-            return tuple(column.name for column in self.columns)
-        return self.everywhere
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain dicts and lists, ready for JSON."""
-        return {
-            "columns": [
-                {"name": c.name, "kind": c.kind, "forced": c.forced, "holds": list(c.holds)} for c in self.columns
-            ],
-            "sparse_names": list(self.sparse_names),
-            "form": self.form,
-            "sequence": self.sequence,
-            "lists": list(self.lists),
-            "has_names": self.has_names,
-            "everywhere": list(self.everywhere),
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> BatchSchema:
-        """Rebuild a schema from what :meth:`to_json` returned; ModelFileError if it makes no sense."""
-        # What files of earlier versions do not have.
-        stored = Stored("columns", {}, {"sequence": None, "lists": [], "has_names": False, "everywhere": [], **data})
-        columns = []
-        for column in stored.field("columns", list):
-            stored.require(isinstance(column, dict), "a column is not described by its name and kind")
-            own = Stored("columns", {}, {"forced": False, "holds": [], **column})
-            name, kind, holds = own.field("name", str), own.field("kind", str), own.texts("holds")
-            own.require(kind in KINDS and set(holds) <= set(HOLDS), f"{kind!r} of {holds} is no kind of column")
-            columns.append(ColumnSchema(name, kind, own.field("forced", bool), holds))
-        sparse_names = stored.texts("sparse_names")
-        stored.require(len(set(sparse_names)) == len(sparse_names), "two sparse columns have one name")
-        form = stored.field("form", str)
-        stored.require(form in FORMS, f"{form!r} is no form of sequences")
-        return cls(
-            tuple(columns), sparse_names, form, stored.field("sequence", (str, type(None))),
-            stored.texts("lists"), stored.field("has_names", bool), stored.texts("everywhere"),
-        )  # fmt: skip
 
 
 def empty_sequence(i: int) -> InputError:
@@ -165,9 +42,10 @@ class Layout:
     origin : {"list", "table", "flat"}
         What the user handed in: a list of sequences, one table, or one flat matrix of one-position sequences.
     table_rows : ndarray of int64, shape (n_rows,), or None
-        Row of the user's table that each row came from (``origin="table"`` only).
+        Row of the user's table that each row came from. For a list of tables, each of which is a sequence, the row of
+        that table; None if no table was sorted.
     ids : tuple or None
-        What the sequence column of the user's table holds for each sequence.
+        What the sequence column of the user's table holds for each sequence; tuples for several columns.
     index : pandas.Index, tuple of these (one for each sequence), or None
         Index of the user's table, or of the tables in the user's list.
     """
@@ -203,6 +81,22 @@ class Layout:
         rank = np.empty(self.n_rows, dtype=np.int64)
         rank[np.argsort(self.table_rows, kind="stable")] = np.arange(self.n_rows)
         return rank
+
+    @property
+    def sequence_rank(self) -> NDArray[np.int64] | None:
+        """Place of each row if each sequence were in the order of the user's rows; None if it is."""
+        if self.table_rows is None:
+            return None
+        rank = np.empty(self.n_rows, dtype=np.int64)
+        rank[np.lexsort((self.table_rows, np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))))] = (
+            np.arange(self.n_rows)
+        )
+        return rank
+
+    @property
+    def user_rows(self) -> NDArray[np.int64] | None:
+        """Row, in the user's table or in all tables of the list laid end to end, of each row; None if the same."""
+        return self.table_rows if self.origin == "table" else self.sequence_rank
 
     def where(self, row: int) -> str:
         """Say in words where a row lies: ``"sequence 3, position 7"``."""
@@ -405,6 +299,10 @@ class SequenceBatch:
             restored = np.empty_like(flat)
             restored[self.origin.table_rank] = flat
             return restored
+        rank = self.origin.sequence_rank
+        if rank is not None:
+            sorted_rows, flat = flat, np.empty_like(flat)
+            flat[rank] = sorted_rows
         bounds = self.offsets.tolist()
         return [flat[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
 

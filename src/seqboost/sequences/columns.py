@@ -77,11 +77,13 @@ class Extra:
 
     sparse: sp.csr_array | None = None
     sparse_names: tuple[str, ...] = ()
-    sequence: str | None = None
+    sequence: str | tuple[str, ...] | None = None
     lists: tuple[str, ...] = ()
     has_names: bool = False
     everywhere: tuple[str, ...] = ()
     single: bool = False
+    time: str | None = None
+    label: str | None = None
 
 
 def is_number_type(kind: type) -> bool:
@@ -422,7 +424,7 @@ def assemble(columns: Sequence[Column], layout: Layout, form: str, extra: Extra 
     categories = tuple(column.categories for column in categorical_columns if column.categories is not None)
     schema = BatchSchema(
         tuple(column.schema for column in columns), extra.sparse_names, form, extra.sequence, extra.lists,
-        extra.has_names, extra.everywhere, extra.single,
+        extra.has_names, extra.everywhere, extra.single, extra.time, extra.label,
     )  # fmt: skip
     return SequenceBatch(layout.offsets, numeric, categorical, categories, extra.sparse, schema, layout)
 

@@ -18,7 +18,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import InputError, InputTypeError
-from seqboost.sequences.arrays import check_dtype, read_arrays, read_matrix, read_rows, unmask
+from seqboost.sequences.arrays import (
+    as_its_base,
+    check_dtype,
+    read_arrays,
+    read_matrix,
+    read_rows,
+    rows_to_matrices,
+    unmask,
+)
 from seqboost.sequences.batch import BatchSchema, Layout, SequenceBatch, empty_sequence
 from seqboost.sequences.columns import (
     Extra,
@@ -31,6 +39,7 @@ from seqboost.sequences.columns import (
     tidied,
 )
 from seqboost.sequences.conform import columns_of, conform, refuse_mixtures
+from seqboost.sequences.ordering import Roles
 from seqboost.sequences.records import are_bags, read_dicts, read_tags, without_columns
 from seqboost.sequences.sparse import read_sparse
 from seqboost.sequences.symbols import read_numbers, read_scalars, read_strings
@@ -48,6 +57,8 @@ def as_batch(
     X: Any,
     *,
     sequence: Any = None,
+    time: Any = None,
+    label: str | None = None,
     categorical_features: Any = None,
     schema: BatchSchema | None = None,
     estimator_name: str = "TreeCRF",
@@ -63,10 +74,16 @@ def as_batch(
           them: the order in them means nothing); lists of tuples, or of lists with other values than strings (rows:
           a column for each place); lists of scalars; strings (each character a position);
         * one table (pandas, polars, pyarrow, ...) with its ``sequence`` column named;
-        * one 2-D array, sparse matrix or table without ``sequence``: *flat*, each row a sequence of one position;
+        * one 2-D array, sparse matrix or table without ``sequence`` and ``time``: *flat*, each row a sequence of one
+          position;
         * a :class:`SequenceBatch`.
-    sequence : str, default=None
-        Column of the table that tells the sequences apart.
+    sequence : str or list of str, default=None
+        Column of the table that tells the sequences apart, or several: rows that agree in all of them are a sequence.
+    time : str, default=None
+        Column of the table (or of each table in a list) that orders the positions of a sequence: dates and times, or
+        numbers. It is no feature, but the gap to the position before is one.
+    label : str, default=None
+        Column of the table that holds the labels, and so is no feature.
     categorical_features : list of names or indices, or mask, default=None
         Columns of numbers to be taken as categories. Strings are always categories.
     schema : BatchSchema, default=None
@@ -87,14 +104,16 @@ def as_batch(
     SequenceBatch(2 sequences, 3 positions, 1 numeric, 1 categorical, 0 sparse)
     """
     if isinstance(X, SequenceBatch):
+        _check_times(X, time)
         batch = X if schema is not None else _force(X, categorical_features)
         return batch if schema is None else conform(batch, schema, estimator_name, allow_missing_columns)
+    roles = Roles(sequence, time, label)
     if schema is not None:
         categorical_features = TrainedCategories(column.name for column in schema.columns if column.forced)
-        sequence = schema.sequence if sequence is None else sequence
+        roles = roles.completed(schema)
     if is_table(X):
-        batch = read_table(X, sequence, categorical_features, schema)
-        if sequence is None:
+        batch = read_table(X, roles, categorical_features, schema)
+        if batch.origin.origin == "flat":
             _warn_flat(schema, "Name the column that tells the sequences apart: sequence='...'")
     else:
         if sequence is not None and schema is None:
@@ -102,10 +121,20 @@ def as_batch(
                 f"sequence={sequence!r} names a column of a table, but X is a {type(X).__name__}. "
                 "Leave sequence out, or pass a table (pandas, polars, pyarrow)."
             )
-        batch = _read(X, categorical_features, schema, estimator_name)
+        batch = _read(X, roles, categorical_features, schema, estimator_name)
     if schema is None:
+        _check_times(batch, time)
         return refuse_mixtures(batch)
     return conform(batch, schema, estimator_name, allow_missing_columns)
+
+
+def _check_times(batch: SequenceBatch, time: Any) -> None:
+    """Refuse data that have not been ordered by the time column: no tables, or a batch that was read without it."""
+    if time is not None and batch.schema.time != str(time):
+        raise InputTypeError(
+            f"time={time!r} names a column of a table, but X is no table, nor a list of tables, nor a batch that was "
+            f"read with as_batch(table, time={time!r}). Leave time out, or pass a table (pandas, polars, pyarrow)."
+        )
 
 
 def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
@@ -119,7 +148,8 @@ def _force(batch: SequenceBatch, categorical_features: Any) -> SequenceBatch:
     ]
     schema = batch.schema
     extra = Extra(
-        batch.sparse, schema.sparse_names, schema.sequence, schema.lists, schema.has_names, schema.everywhere
+        batch.sparse, schema.sparse_names, schema.sequence, schema.lists, schema.has_names, schema.everywhere,
+        time=schema.time, label=schema.label,
     )  # fmt: skip
     return assemble(columns, batch.origin, schema.form, extra)
 
@@ -135,7 +165,9 @@ def _warn_flat(schema: BatchSchema | None, how: str) -> None:
         )
 
 
-def _read(X: Any, categorical_features: Any, schema: BatchSchema | None, estimator_name: str) -> SequenceBatch:
+def _read(
+    X: Any, roles: Roles, categorical_features: Any, schema: BatchSchema | None, estimator_name: str
+) -> SequenceBatch:
     """Read anything but a table or a batch."""
     if not sp.issparse(X):  # some sparse matrices are mappings as well
         _refuse(X)
@@ -162,7 +194,7 @@ def _read(X: Any, categorical_features: Any, schema: BatchSchema | None, estimat
         X = list(array)
     elif not isinstance(X, Iterable):
         raise InputTypeError(f"X is a {type(X).__name__}. {EXPECTED}.")
-    return _read_list(listed(X, "X"), categorical_features, schema, estimator_name)
+    return _read_list(listed(X, "X"), roles, categorical_features, schema, estimator_name)
 
 
 def _refuse(X: Any) -> None:
@@ -202,7 +234,7 @@ def _holds_containers(array: NDArray[Any]) -> bool:
 
 
 def _read_list(
-    sequences: list[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
+    sequences: list[Any], roles: Roles, categorical_features: Any, schema: BatchSchema | None, estimator_name: str
 ) -> SequenceBatch:
     """Read a list of sequences by the kind of its members."""
     if schema is None and any(map(holds_numbered_categories, sequences)):
@@ -210,7 +242,7 @@ def _read_list(
     sequences, kinds = _normalise(sequences)
     found = set(kinds)
     if found == {"matrix", "elements"}:
-        sequences, kinds = _rows_to_matrices(sequences, kinds)
+        sequences, kinds = rows_to_matrices(sequences, kinds)
         found = set(kinds)
     if not found:
         Layout.from_lengths([])
@@ -226,7 +258,7 @@ def _read_list(
     if kind == "sparse":
         return read_sparse(sequences, "sparse", categorical_features)
     if kind == "table":
-        return read_table_list(sequences, categorical_features, schema)
+        return read_table_list(sequences, roles._replace(sequence=None), categorical_features, schema)
     if kind == "string":
         return read_strings(sequences, categorical_features)
     if kind == "scalar":
@@ -255,7 +287,7 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
         if type(item) is np.ndarray and item.ndim == 2:
             kind = "matrix"
         elif isinstance(item, (list, tuple)):
-            item = _as_its_base(item)
+            item = as_its_base(item)
         elif isinstance(item, str):
             kind = "string"
         elif isinstance(item, (bytes, bytearray)):
@@ -292,34 +324,6 @@ def _normalise(sequences: list[Any]) -> tuple[list[Any], list[str]]:
     return normal, kinds
 
 
-def _as_its_base(item: Any) -> Any:
-    """Return a list or tuple for a subclass of them, which may count its members in a way of its own."""
-    for base in (list, tuple):
-        if isinstance(item, base) and type(item) is not base:
-            return base(item)
-    return item
-
-
-def _rows_to_matrices(sequences: list[Any], kinds: list[str]) -> tuple[list[Any], list[str]]:
-    """Turn lists of rows into matrices where they stand beside matrices."""
-    for i, kind in enumerate(kinds):
-        rows = sequences[i]
-        if kind == "elements" and len(rows) and all(map(_is_row, rows)):
-            if len(set(map(len, rows))) > 1:
-                raise InputError(f"The positions of X[{i}] do not all have the same number of features.")
-            matrix = np.empty((len(rows), len(rows[0])), dtype=object)  # np.array would look into lists in cells, too
-            for t, row in enumerate(rows):
-                for j, value in enumerate(row):
-                    matrix[t, j] = value
-            sequences[i] = matrix
-            kinds[i] = "matrix"
-    return sequences, kinds
-
-
-def _is_row(element: Any) -> bool:
-    return isinstance(element, (list, tuple)) or (isinstance(element, np.ndarray) and element.ndim > 0)
-
-
 def _read_elements(
     sequences: list[Any], categorical_features: Any, schema: BatchSchema | None, estimator_name: str
 ) -> SequenceBatch:
@@ -329,7 +333,7 @@ def _read_elements(
         list(chain.from_iterable(s.tolist() if isinstance(s, np.ndarray) else s for s in sequences))
     )
     if any(issubclass(kind, (list, tuple)) for kind in types - {list, tuple}):
-        elements = [_as_its_base(element) for element in elements]
+        elements = [as_its_base(element) for element in elements]
         types = set(map(type, elements))
     forms = {kind: _element_form(kind) for kind in types}
     found = set(forms.values()) - {"none"}

@@ -16,7 +16,7 @@ from seqboost.sequences.batch import SequenceBatch
 from seqboost.sequences.columns import first_unhashable, is_missing, object_array
 from seqboost.sequences.targets import flat_labels
 
-__all__ = ["UNKNOWN", "UNOBSERVED", "LabelCoder"]
+__all__ = ["UNKNOWN", "UNOBSERVED", "LabelCoder", "label_array"]
 
 SETS_REFUSED = (
     "The label at {where} is {label!r}, a set of labels: one of them, not known which. Here a label must be known or "
@@ -55,7 +55,7 @@ class LabelCoder:
     def from_classes(cls, classes: Any) -> LabelCoder:
         """Make a coder whose label ``k`` is ``classes[k]``."""
         coder = cls()
-        coder.classes_ = classes if isinstance(classes, np.ndarray) else _class_array(list(classes))
+        coder.classes_ = classes if isinstance(classes, np.ndarray) else label_array(list(classes))
         return coder
 
     def fit(self, y: Any, batch: SequenceBatch, *, sets: bool = False) -> NDArray[np.int32]:
@@ -89,7 +89,7 @@ class LabelCoder:
         if not real:
             raise _nothing_observed(batch)
         ordered = _sort_labels(list(real))
-        self.classes_ = _class_array(ordered)
+        self.classes_ = label_array(ordered)
         code_of = {label: k for k, label in enumerate(ordered)}
         if unordered:
             code_of |= self._number_sets(unordered, code_of)
@@ -260,7 +260,7 @@ def _sort_labels(labels: list[Any]) -> list[Any]:
         return labels
 
 
-def _class_array(labels: list[Any]) -> NDArray[Any]:
+def label_array(labels: list[Any]) -> NDArray[Any]:
     """Make an array of labels: int, float, bool or str dtype where all labels are of that type, else object."""
     for kinds in ((bool, np.bool_), (str,), (int, np.integer), (int, np.integer, float, np.floating)):
         if all(isinstance(label, kinds) for label in labels):

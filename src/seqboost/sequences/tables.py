@@ -23,18 +23,25 @@ from seqboost.sequences.columns import (
     assemble,
     category_column,
     factorize,
-    first_unhashable,
     infer_column,
     is_missing,
     listed,
-    number,
     object_array,
     resolve_categorical,
     shrink,
 )
+from seqboost.sequences.ordering import Roles, Times, find_layout, gap_name, is_among, read_times
 from seqboost.sequences.records import without_columns
 
-__all__ = ["as_frame", "holds_numbered_categories", "is_table", "read_table", "read_table_list", "series_array"]
+__all__ = [
+    "as_frame",
+    "holds_numbered_categories",
+    "is_table",
+    "label_column",
+    "read_table",
+    "read_table_list",
+    "series_array",
+]
 
 LIBRARIES = {"pandas", "polars", "pyarrow", "narwhals", "modin", "cudf", "ibis", "duckdb", "dask", "pyspark"}
 REPEATING = {"pandas", "pyarrow", "modin", "cudf"}  # their tables may have a name twice
@@ -116,59 +123,115 @@ def _refuse_repetition(names: list[str], place: str) -> None:
             )
 
 
-def read_table(X: Any, sequence: Any, categorical_features: Any, schema: BatchSchema | None) -> SequenceBatch:
-    """Read one table; rows with the same value in the column ``sequence`` are one sequence, in the order of the rows.
+def read_table(X: Any, roles: Roles, categorical_features: Any, schema: BatchSchema | None) -> SequenceBatch:
+    """Read one table; rows with the same value in the column ``sequence`` are one sequence.
 
-    Without ``sequence`` each row is a sequence of its own (form "flat").
+    They are in the order of the column ``time``, or of the rows. Without ``sequence`` the table is one sequence if it
+    has ``time``; else each row is a sequence of its own (form "flat").
     """
     frame = as_frame(X)
     if frame.shape[0] == 0:
         raise InputError(
             f"Found array with 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required: the table is empty."
         )
-    if sequence is None:
-        layout, order = Layout.from_lengths(np.ones(frame.shape[0], dtype=np.int64), "flat"), None
+    if roles.sequence is None and roles.time is None:
+        layout, times = Layout.from_lengths(np.ones(frame.shape[0], dtype=np.int64), "flat"), None
     else:
-        layout = _layout(frame, sequence)
-        order = layout.table_rows
+        layout, times = find_layout(frame, roles)
     layout = replace(layout, index=_pandas_index(frame))
-    if sequence is not None:
+    if layout.origin == "table" and times is None:
         _warn_if_index_decreases(layout)
-    chosen = _choose(list(frame.columns), sequence, schema)
-    if not chosen and schema is not None:
+    chosen = _choose(list(frame.columns), roles, schema)
+    if not chosen and schema is not None and times is None:
         return without_columns(layout)
-    form, name = ("flat", None) if sequence is None else ("table", str(sequence))
-    return _read([frame], chosen, order, layout, form, categorical_features, name)
+    gaps = None if times is None else times.gaps(layout.offsets[:-1])
+    columns = _columns([frame], chosen, layout.table_rows, layout, categorical_features)
+    return _assembled(columns, gaps, layout, "flat" if layout.origin == "flat" else "table", roles)
 
 
-def read_table_list(tables: Sequence[Any], categorical_features: Any, schema: BatchSchema | None) -> SequenceBatch:
+def read_table_list(
+    tables: Sequence[Any], roles: Roles, categorical_features: Any, schema: BatchSchema | None
+) -> SequenceBatch:
     """Read a list of tables, one per sequence."""
     frames = [as_frame(table, f"X[{i}]") for i, table in enumerate(tables)]
     layout = Layout.from_lengths([frame.shape[0] for frame in frames])
     layout = replace(layout, index=tuple(map(_pandas_index, frames)))
-    _warn_if_index_decreases(layout)
-    chosen = _choose(list(frames[0].columns), None, schema)
+    order = gaps = None
+    if roles.time is None:
+        _warn_if_index_decreases(layout)
+    else:
+        times = [read_times(frame, roles.time, f"X[{i}]") for i, frame in enumerate(frames)]
+        orders = [np.argsort(part.values, kind="stable") for part in times]
+        own_rows = np.concatenate(orders).astype(np.int64)
+        layout = replace(layout, table_rows=own_rows)
+        order = own_rows + np.repeat(layout.offsets[:-1], np.diff(layout.offsets))
+        start = np.zeros(1, dtype=np.int64)
+        gaps = np.concatenate(
+            [Times(t.values[o], t.per_unit).gaps(start) for t, o in zip(times, orders, strict=True)]
+        )  # fmt: skip
+    chosen = _choose(list(frames[0].columns), roles, schema)
+    _check_same_columns(frames, chosen, roles, schema)
+    columns = _columns(frames, chosen, order, layout, categorical_features)
+    return _assembled(columns, gaps, layout, "table", roles)
+
+
+def _check_same_columns(frames: Sequence[Any], chosen: Sequence[Any], roles: Roles, schema: BatchSchema | None) -> None:
+    """Refuse tables of which one has a feature that another one lacks."""
     trained = set() if schema is None else set(schema.names)
     for i, frame in enumerate(frames):
         lacking = [name for name in chosen if name not in frame.columns]
         if lacking:
             raise InputError(f"X[{i}] lacks the column(s) {lacking}, which X[0] has; all tables need the same columns.")
-        more = [name for name in frame.columns if name not in chosen and (schema is None or str(name) in trained)]
+        others = [name for name in frame.columns if name not in chosen and name not in roles.names]
+        more = [name for name in others if schema is None or str(name) in trained]
         if more:
             raise InputError(
                 f"X[{i}] has the column(s) {more}, which X[0] lacks; all tables need the same columns. Add them to "
                 "X[0], filled with None, or drop them."
             )
-    return _read(frames, chosen, None, layout, "table", categorical_features, None)
 
 
-def _choose(present: list[Any], sequence: Any, schema: BatchSchema | None) -> list[Any]:
-    """Choose the feature columns: all but the sequence column, or those of training, if there are any of them."""
-    features = [name for name in present if sequence is None or name != sequence]
+def label_column(X: Any, name: str, roles: Roles) -> Any:
+    """Return the labels that a column of a table holds, or a list of them for a list of tables.
+
+    Parameters
+    ----------
+    X : table or list of tables
+        What the user gave as X.
+    name : str
+        What the user gave as y.
+    roles : Roles
+        Columns that hold something else.
+    """
+    is_list = isinstance(X, (list, tuple)) and len(X) > 0 and all(map(is_table, X))
+    if not is_list and not is_table(X):
+        raise InputTypeError(
+            f"y={name!r} is a string, which names a column of a table, but X is a {type(X).__name__}. Pass a table, or "
+            "one sequence of labels for each sequence of X."
+        )
+    labels = []
+    for i, table in enumerate(X if is_list else [X]):
+        place = f"X[{i}]" if is_list else "the table"
+        frame = as_frame(table, place)
+        if not is_among(name, frame.columns):
+            raise InputError(f"y={name!r} names no column of {place}. Its columns are {list(frame.columns)}.")
+        if name in roles.names:
+            raise InputError(
+                f"y={name!r} names the column that is the sequence or the time of X; the labels must be in another "
+                f"column of {list(frame.columns)}."
+            )
+        labels.append(frame.get_column(name).to_native())
+    return labels if is_list else labels[0]
+
+
+def _choose(present: list[Any], roles: Roles, schema: BatchSchema | None) -> list[Any]:
+    """Choose the feature columns: all that have no other role, or those of training, if there are any of them."""
+    features = [name for name in present if name not in roles.names]
     if schema is None or not schema.named or schema.form == "dicts":
         return features
     known = {str(name): name for name in features}
-    return [known[column.name] for column in schema.columns if column.name in known] or features
+    wanted = [column.name for column in schema.columns if roles.time is None or column.name != gap_name(roles.time)]
+    return [known[name] for name in wanted if name in known] or (features if wanted else [])
 
 
 def _pandas_index(frame: Any) -> Any:
@@ -219,58 +282,34 @@ def _first_decrease(index: Any, starts: NDArray[np.int64]) -> int | None:
     return int(np.argmax(decreases)) + 1 if decreases.any() else None
 
 
-def _is_among(name: Any, names: Sequence[Any]) -> bool:
-    """Return whether a name is one of several; what is not hashable is none, and True is not the name 1."""
-    try:
-        return name in {other for other in names if isinstance(other, bool) == isinstance(name, (bool, np.bool_))}
-    except TypeError:
-        return False
-
-
-def _layout(frame: Any, sequence: Any) -> Layout:
-    """Find the sequences of a table, in order of first appearance."""
-    if not _is_among(sequence, frame.columns):
-        raise InputError(
-            f"sequence={sequence!r} names no column of the table. Its columns are {list(frame.columns)}; "
-            "sequence must name the one that tells the sequences apart."
-        )
-    ids = frame.get_column(sequence).to_list()
-    try:
-        index, codes = number(ids)
-    except TypeError:
-        row = first_unhashable(ids)
-        raise InputTypeError(
-            f"The sequence column {sequence!r} holds a {type(ids[row]).__name__} in row {row} of the table, "
-            f"{ids[row]!r}; expected a number or a string that names the sequence of the row."
-        ) from None
-    if any(map(is_missing, index)):
-        row = next(row for row, value in enumerate(ids) if is_missing(value))
-        raise InputError(
-            f"The sequence column {sequence!r} is missing in row {row} of the table; "
-            "every row must belong to a sequence."
-        )
-    order = np.argsort(codes, kind="stable")
-    layout = Layout.from_lengths(np.bincount(codes, minlength=len(index)), "table", order)
-    return replace(layout, ids=tuple(index))
-
-
-def _read(
+def _columns(
     frames: Sequence[Any],
     chosen: Sequence[Any],
     order: NDArray[np.int64] | None,
     layout: Layout,
-    form: str,
     categorical_features: Any,
-    sequence: str | None,
-) -> SequenceBatch:
+) -> list[Column]:
     """Read the chosen columns of one or more frames."""
     names = [str(name) for name in chosen]
     forced = resolve_categorical(categorical_features, names, chosen)
-    columns = [
+    return [
         _column(name, [frame.get_column(key) for frame in frames], order, layout, j in forced)
         for j, (name, key) in enumerate(zip(names, chosen, strict=True))
     ]
-    return assemble(columns, layout, form, Extra(sequence=sequence, has_names=True))
+
+
+def _assembled(
+    columns: list[Column], gaps: NDArray[np.float64] | None, layout: Layout, form: str, roles: Roles
+) -> SequenceBatch:
+    """Make a batch of the columns of a table and, behind them, the gaps between its times."""
+    if gaps is not None:
+        columns.append(Column(gap_name(roles.time), gaps))
+    sequence = tuple(map(str, roles.sequence)) if isinstance(roles.sequence, list) else roles.sequence
+    extra = Extra(
+        sequence=sequence if sequence is None or isinstance(sequence, tuple) else str(sequence), has_names=True,
+        time=None if roles.time is None else str(roles.time), label=roles.label,
+    )  # fmt: skip
+    return assemble(columns, layout, form, extra)
 
 
 def _column(name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, layout: Layout, forced: bool) -> Column:
@@ -281,7 +320,8 @@ def _column(name: str, parts: Sequence[Any], order: NDArray[np.int64] | None, la
         if dtype.is_temporal():
             raise InputTypeError(
                 f"Column {name!r} holds dates or times ({dtype}), which are neither numbers nor categories. "
-                "Turn it into numbers first (seconds since the start, hour of the day, ...) or drop it."
+                "Turn it into numbers first (seconds since the start, hour of the day, ...) or drop it; if it orders "
+                f"the positions of a sequence, name it: time={name!r}."
             )
         if dtype.is_nested():
             raise InputTypeError(f"Column {name!r} has the nested type {dtype}; expected numbers, strings or booleans.")

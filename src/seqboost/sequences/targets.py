@@ -217,11 +217,14 @@ def _by_sequence(y: Any, batch: SequenceBatch) -> NDArray[Any] | list[Any]:
         raise InputError(f"y has {len(y)} label sequences but X has {batch.n_sequences} sequences.{hint}")
     lengths = batch.lengths.tolist()
     parts = [_part(part, i, length, batch) for i, (part, length) in enumerate(zip(y, lengths, strict=True))]
+    rank = batch.origin.sequence_rank if batch.schema.time is not None else None
     if all(isinstance(part, np.ndarray) and part.dtype.kind in "biuf" for part in parts):
         labels = np.concatenate(parts)
         if labels.dtype.kind != "f" or any(part.dtype.kind == "f" for part in parts):
-            return labels  # else signed and unsigned integers together have become floats
-    return list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))
+            # else signed and unsigned integers together have become floats
+            return labels if rank is None else labels[rank]
+    values = list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))
+    return values if rank is None else list(map(values.__getitem__, rank.tolist()))
 
 
 def _part(part: Any, i: int, length: int, batch: SequenceBatch) -> Any:

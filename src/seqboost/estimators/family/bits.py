@@ -105,8 +105,7 @@ def fit_bit(
         settings["random_state"] = seed
     if "n_jobs" in parameters:
         settings["n_jobs"] = n_jobs
-    if "sequence" in parameters:
-        settings["sequence"] = None
+    settings |= {name: None for name in ("sequence", "time") if name in parameters}
     model.set_params(**settings)
     y: Any = labels
     if labels.min() < 0:

@@ -87,8 +87,11 @@ class HMM(SequenceLabeler):
         As in :class:`~seqboost.TreeCRF`.
     categorical_features : None, list of columns or boolean mask, default=None
         Numeric columns to be treated as categories. Columns of strings always are.
-    sequence : str or None, default=None
-        Name of the column that tells sequences apart, if X is a table.
+    sequence : str, list of str or None, default=None
+        Name of the column that tells sequences apart, if X is a table; a list: columns that do so together.
+    time : str or None, default=None
+        Name of the column of the table (or of each table in a list) that orders the positions of a sequence: dates
+        and times, or numbers. It is no feature; the gap to the position before, in seconds or as a difference, is one.
     n_jobs : int or None, default=None
         Number of threads of prediction.
 
@@ -127,7 +130,8 @@ class HMM(SequenceLabeler):
         smoothing: float = 1.0,
         decoding: str = "posterior",
         categorical_features: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.order = order
@@ -135,6 +139,7 @@ class HMM(SequenceLabeler):
         self.decoding = decoding
         self.categorical_features = categorical_features
         self.sequence = sequence
+        self.time = time
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HMM:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from seqboost.chain import Potentials, posterior
@@ -82,7 +83,7 @@ class IOHMM(Labeler):
         As in :class:`~seqboost.TreeCRF`.
     random_state : int, RandomState or None, default=None
         Seed of the weights to start from.
-    categorical_features, sequence, n_jobs
+    categorical_features, sequence, time, n_jobs
         As in :class:`~seqboost.HMM`.
 
     Attributes
@@ -122,7 +123,8 @@ class IOHMM(Labeler):
         window: Any = 0,
         random_state: Any = None,
         categorical_features: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_states = n_states
@@ -133,6 +135,7 @@ class IOHMM(Labeler):
         self.random_state = random_state
         self.categorical_features = categorical_features
         self.sequence = sequence
+        self.time = time
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> IOHMM:
@@ -239,6 +242,8 @@ class IOHMM(Labeler):
         -------
         ndarray of float64 of shape (n_sequences,)
         """
+        check_is_fitted(self)
+        y = self._labels(X, y)
         batch = self._opened(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch)
         chain = self._chain(self._inputs(batch), batch.offsets, labels)

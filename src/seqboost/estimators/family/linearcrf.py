@@ -53,8 +53,8 @@ class LinearCRF(LinearLabeler):
         As in :class:`~seqboost.TreeCRF`. Each column at each offset is an attribute of its own.
     decoding : {"posterior", "viterbi"}, default="posterior"
         As in :class:`~seqboost.TreeCRF`; CRFsuite's own tagger does the second.
-    categorical_features, sequence, n_jobs
-        As in :class:`~seqboost.HMM`.
+        categorical_features, sequence, time, n_jobs
+            As in :class:`~seqboost.HMM`.
 
     Attributes
     ----------
@@ -102,7 +102,8 @@ class LinearCRF(LinearLabeler):
         window: Any = "auto",
         decoding: str = "posterior",
         categorical_features: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.algorithm = algorithm
@@ -115,6 +116,7 @@ class LinearCRF(LinearLabeler):
         self.decoding = decoding
         self.categorical_features = categorical_features
         self.sequence = sequence
+        self.time = time
         self.n_jobs = n_jobs
 
     def _train(self, columns: LinearColumns, rows: LinearRows, labels: NDArray[np.int32]) -> None:

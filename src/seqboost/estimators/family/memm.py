@@ -51,7 +51,7 @@ class MEMM(BoostedChain):
         As in :class:`~seqboost.TreeCRF`.
     categorical_features, window, missing, trees, tune, decoding, transitions, early_stopping, validation_fraction
         As in :class:`~seqboost.TreeCRF`.
-    refit, n_iter_no_change, class_weight, sequence, warm_start, random_state, verbose, n_jobs
+    refit, n_iter_no_change, class_weight, sequence, time, warm_start, random_state, verbose, n_jobs
         As in :class:`~seqboost.TreeCRF`.
 
     Attributes

@@ -95,8 +95,11 @@ class OutputCoding(Labeler):
         Share of the sequences that ``cascade="auto"`` holds out.
     random_state : int, RandomState or None, default=None
         Seed of the code, of folds and of labellers that have none.
-    sequence : str or None, default=None
-        Name of the column that tells sequences apart, if X is a table.
+    sequence : str, list of str or None, default=None
+        Name of the column that tells sequences apart, if X is a table; a list: columns that do so together.
+    time : str or None, default=None
+        Name of the column of the table (or of each table in a list) that orders the positions of a sequence: dates
+        and times, or numbers. It is no feature; the gap to the position before, in seconds or as a difference, is one.
     n_jobs : int or None, default=None
         Number of threads: bits are trained side by side if they are independent; otherwise each gets all of them.
 
@@ -148,7 +151,8 @@ class OutputCoding(Labeler):
         n_folds: int | None = None,
         validation_fraction: float = 0.2,
         random_state: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -160,6 +164,7 @@ class OutputCoding(Labeler):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.sequence = sequence
+        self.time = time
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OutputCoding:

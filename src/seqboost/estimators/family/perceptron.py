@@ -70,7 +70,7 @@ class VotedPerceptron(LinearLabeler):
         Training and prediction keep only so many contexts at each position.
     random_state : int, RandomState or None, default=None
         Seed of the order of sequences.
-    categorical_features, sequence, n_jobs
+    categorical_features, sequence, time, n_jobs
         As in :class:`~seqboost.HMM`; training has one thread.
 
     Attributes
@@ -121,7 +121,8 @@ class VotedPerceptron(LinearLabeler):
         beam: int | None = None,
         random_state: Any = None,
         categorical_features: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.method = method
@@ -134,6 +135,7 @@ class VotedPerceptron(LinearLabeler):
         self.random_state = random_state
         self.categorical_features = categorical_features
         self.sequence = sequence
+        self.time = time
         self.n_jobs = n_jobs
 
     def _train(self, columns: LinearColumns, rows: LinearRows, labels: NDArray[np.int32]) -> None:

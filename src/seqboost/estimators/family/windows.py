@@ -193,8 +193,11 @@ class SlidingWindow(_WindowLabeler):
         have a parameter ``categorical_features``; indicators for all others.
     categorical_features : None, list of columns or boolean mask, default=None
         Numeric columns to be treated as categories. Columns of strings always are.
-    sequence : str or None, default=None
-        Name of the column that tells sequences apart, if X is a table.
+    sequence : str, list of str or None, default=None
+        Name of the column that tells sequences apart, if X is a table; a list: columns that do so together.
+    time : str or None, default=None
+        Name of the column of the table (or of each table in a list) that orders the positions of a sequence: dates
+        and times, or numbers. It is no feature; the gap to the position before, in seconds or as a difference, is one.
 
     Attributes
     ----------
@@ -227,13 +230,15 @@ class SlidingWindow(_WindowLabeler):
         window: Any = "auto",
         encoding: str = "auto",
         categorical_features: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
     ) -> None:
         self.estimator = estimator
         self.window = window
         self.encoding = encoding
         self.categorical_features = categorical_features
         self.sequence = sequence
+        self.time = time
 
     def _fitted(self, estimator: Any, matrix: Any, training: Dataset) -> Any:
         return self._trained_on(estimator, matrix, self._windows.is_category, training)
@@ -305,7 +310,8 @@ class RecurrentSlidingWindow(_WindowLabeler):
         window: Any = "auto",
         encoding: str = "auto",
         categorical_features: Any = None,
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
     ) -> None:
         self.estimator = estimator
         self.direction = direction
@@ -317,6 +323,7 @@ class RecurrentSlidingWindow(_WindowLabeler):
         self.encoding = encoding
         self.categorical_features = categorical_features
         self.sequence = sequence
+        self.time = time
 
     def _fitted(self, estimator: Any, matrix: Any, training: Dataset) -> Any:
         model = self._fit_on(estimator, matrix, training, training.labels)

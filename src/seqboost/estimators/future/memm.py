@@ -85,7 +85,7 @@ class FutureFeatureMEMM(BoostedLabeler):
         Share of sequences held out, by which rounds and patterns are chosen, if ``fit`` is given none.
     n_iter_no_change : int, default=10
         Rounds without improvement on held-out sequences after which trees of level 1 are complete.
-    decoding, categorical_features, sequence, random_state, verbose, n_jobs
+    decoding, categorical_features, sequence, time, random_state, verbose, n_jobs
         As in :class:`TreeCRF`.
 
     Attributes
@@ -138,7 +138,8 @@ class FutureFeatureMEMM(BoostedLabeler):
         n_iter_no_change: int = 10,
         categorical_features: Any = None,
         decoding: str = "posterior",
-        sequence: str | None = None,
+        sequence: str | list[str] | None = None,
+        time: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
         n_jobs: int | None = None,
@@ -161,6 +162,7 @@ class FutureFeatureMEMM(BoostedLabeler):
         self.categorical_features = categorical_features
         self.decoding = decoding
         self.sequence = sequence
+        self.time = time
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
