@@ -42,7 +42,7 @@ from seqboost.estimators.parameters import (
 )
 from seqboost.estimators.persistence import EARLIER, plain, revived, with_null, without_null
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
-from seqboost.estimators.progress import compile_notice, progress_bar
+from seqboost.estimators.progress import logged_fit, progress_bar
 from seqboost.estimators.scikit import CallbackSupportMixin, scikit_callbacks, with_callbacks
 from seqboost.estimators.seen import check_contexts
 from seqboost.estimators.settings import Settings, Trained
@@ -251,7 +251,8 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
     random_state : int, RandomState or None, default=None
         Seed of held-out sequences and of features drawn at nodes.
     verbose : int, default=0
-        0: silent; 1: progress bar; 2: a line per round.
+        0: silent; 1: progress bar, or a line every few seconds without rich (extra ``cli``); 2: a line per round.
+        Lines go through :mod:`logging`, as does what is reported in any case (docs/training.md).
     n_jobs : int or None, default=None
         Number of threads; None and −1: all cores. The model does not depend on it.
 
@@ -473,11 +474,12 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
                 parameters, self.classes_, weights_of_classes, self._n_threads, self._seed, stopping,
                 [*callbacks, *hooks],
             )  # fmt: skip
-            with compile_notice(self.verbose):
+            with logged_fit(self, training, parameters) as log_end:
                 if divisions is None:
                     trained = self._watched(training, validation, settings, earlier)
                 else:
                     trained = self._stopped_early(training, divisions, asked, settings, earlier)
+                log_end(trained, self._lasting)
             if is_auto(asked["potentials"]):
                 self._lasting["potentials"] = trained.potentials
             self._class_weights = None
@@ -544,7 +546,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             trained = best
         self._lasting = {**self._lasting, **{name: settings[name] for name in AUTOMATIC}}
         if self._refits(training):
-            with progress_bar(trained.best_iteration, self.verbose) as bars:
+            with progress_bar(trained.best_iteration, self.verbose, "refit") as bars:
                 trained = train_again(trained, training, settings, [*bars, stop])
         return trained
 

@@ -33,7 +33,7 @@ from seqboost.core.exceptions import MemoryLimitError
 from seqboost.estimators.automatic import FEW_LABELS, PENALTY, is_auto, no_window, wider_window
 from seqboost.estimators.holdout import Divisions
 from seqboost.estimators.labelled import Labelled
-from seqboost.estimators.progress import progress_bar
+from seqboost.estimators.progress import log_candidate, progress_bar
 from seqboost.estimators.settings import Settings, Trained
 from seqboost.estimators.training import train
 from seqboost.sequences import SequenceBatch
@@ -186,7 +186,8 @@ class _Trials:
                     continue
                 parameters = {**best.settings.parameters, name: other}
                 challenger = _Contestant(replace(best.settings, parameters=parameters), title=_title(name, other))
-                if self.prefer(challenger, best):
+                is_better = self.prefer(challenger, best)
+                if log_candidate(challenger.title, challenger.trained, best.trained, is_better):
                     best = challenger
                     break
         return best

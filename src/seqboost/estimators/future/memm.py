@@ -29,7 +29,7 @@ from seqboost.estimators.parameters import (
 )
 from seqboost.estimators.pieces import in_pieces
 from seqboost.estimators.prediction import PREDICTION_RULES, SequenceLabeler
-from seqboost.estimators.progress import compile_notice, progress_bar
+from seqboost.estimators.progress import logged_fit, progress_bar
 from seqboost.estimators.treecrf import NO_ROUNDS, STARTS
 from seqboost.sequences import SequenceBatch
 
@@ -195,7 +195,7 @@ class FutureFeatureMEMM(SequenceLabeler):
             seed = int(check_random_state(self.random_state).randint(2**31))
             training, held_out = self._divided(training, (X_val, y_val, sample_weight_val), seed)
             growth = Growth(parameters, (training, held_out), len(self.classes_), seed, self._n_threads)
-            with compile_notice(self.verbose), progress_bar(parameters["max_iter"], self.verbose) as bars:
+            with logged_fit(self, training, parameters), progress_bar(parameters["max_iter"], self.verbose) as bars:
                 model, history = growth.run(bars)
             self._set_model(model)
             self.history_ = history
