@@ -76,7 +76,7 @@ def test_lists_get_names_of_classes(data):
     assert names == {"HMM", "LinearCRF", "HMM 2", "HMM 3"}
 
 
-def test_tables_and_unobserved_labels(data, capsys):
+def test_tables_and_unobserved_labels(data, caplog):
     X, y, X_test, y_test = data
 
     def table(X, seed):
@@ -88,7 +88,7 @@ def test_tables_and_unobserved_labels(data, capsys):
     test, _ = table(X_test, 1)
     labels, truth = np.concatenate(y), np.concatenate(y_test).astype(object)
     by_table = compare({"h": HMM(sequence="who")}, frame, labels, test, truth, verbose=True)
-    assert capsys.readouterr().out.startswith("h: ")
+    assert caplog.messages[0].startswith("h: ")
     by_list = compare({"h": HMM()}, *data)
     assert by_table.rows[0].accuracy == by_list.rows[0].accuracy
     assert by_table.rows[0].sequence_accuracy == by_list.rows[0].sequence_accuracy

@@ -5,6 +5,8 @@ import importlib
 import json
 import shutil
 import sys
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -193,7 +195,14 @@ def test_cells_are_short_in_markdown():
 def test_an_installation_without_the_repository_says_so(monkeypatch, tmp_path):
     loader = importlib.import_module("seqboost.cli.reproduce")  # the package has a function of this name
     monkeypatch.setattr(loader, "CHECKOUT", tmp_path)
-    assert "part of seqboost's repository" in invoke("reproduce", "list", code=1).stderr
+    told = invoke("reproduce", "list", code=1).stderr
+    assert "part of seqboost's repository, not of the installed package; clone it" in told
+    assert "pip install --editable '.[cli]'" in told
+
+
+def test_the_wheel_holds_the_package_alone():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/seqboost"]}
 
 
 def test_list():

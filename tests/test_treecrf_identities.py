@@ -357,7 +357,7 @@ def test_silence_by_default(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_bar_when_asked(capfd):
+def test_a_bar_when_asked(capfd, caplog):
     X, y = chains(24)
     small(verbose=1, early_stopping=True).fit(X, y)
     out, err = capfd.readouterr()
@@ -365,10 +365,10 @@ def test_a_bar_when_asked(capfd):
     assert "boosting" in err
     assert "4/4" in err
     assert "validation log-likelihood" in err
+    assert caplog.messages == []
     small(verbose=2).fit(X, y)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert [line.split()[0] for line in err.splitlines()] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+    assert capfd.readouterr().out == ""
+    assert [line.split()[0] for line in caplog.messages[1:5]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
     small(verbose=True).fit(X, y)
     assert "4/4" in capfd.readouterr().err
 

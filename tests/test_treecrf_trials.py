@@ -726,12 +726,11 @@ def test_whole_sequences_judge_where_blocks_stop(n, numbers, held):
     assert [divisions(number)[1].batch.n_rows // 100 * 100 for number in numbers] == [held] * 4
 
 
-def test_what_is_tried_is_shown():
+def test_what_is_tried_is_shown(caplog):
     X, y = labelled(depends=False)
-    shown = io.StringIO()
-    with redirect_stderr(shown):
-        TreeCRF(**COMMON, verbose=2).fit(X, y)
-    assert shown.getvalue().splitlines().count("trying factored") == 1
+    TreeCRF(**COMMON, verbose=2).fit(X, y)
+    assert caplog.messages.count("trying factored") == 1
+    assert sum(line.startswith("factored: held-out") for line in caplog.messages) == 1
 
 
 def test_a_bar_for_each_trial():

@@ -401,7 +401,7 @@ def reproduce(
     Each writes its table as Markdown and CSV, and its figure; a page has all that was ever run, the full version if
     there is one. Parts that are done are kept in the cache: after Ctrl-C the same command goes on from there. Data
     sets are looked for in $SEQBOOST_DATA. The experiments are part of seqboost's repository: run this in an
-    environment that has seqboost installed from a checkout (pip install --editable .).
+    environment that has seqboost installed from a checkout (pip install --editable '.[cli]').
 
     \b
     Examples:

@@ -19,7 +19,7 @@ def run_reproduce(*arguments: Any, **options: Any) -> None:
     if not (CHECKOUT / "reproduction" / "command.py").is_file():
         raise SeqboostError(
             "the experiments of the papers are part of seqboost's repository, not of the installed package; clone it, "
-            "run `pip install --editable .` there, and then this command again"
+            "run `pip install --editable '.[cli]'` there, and then this command again"
         )
     if str(CHECKOUT) not in sys.path:
         sys.path.append(str(CHECKOUT))

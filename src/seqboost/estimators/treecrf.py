@@ -122,7 +122,8 @@ class TreeCRF(BoostedChain):
     random_state : int, RandomState or None, default=None
         Seed of held-out sequences and of features drawn at nodes.
     verbose : int, default=0
-        0: silent; 1: progress bar; 2: a line per round.
+        0: silent; 1: progress bar, or a line every few seconds without rich (extra ``cli``); 2: a line per round.
+        Lines go through :mod:`logging`, as does what is reported in any case (docs/training.md).
     n_jobs : int or None, default=None
         Number of threads; None and −1: all cores. The model does not depend on it.
 

@@ -15,11 +15,14 @@ from sklearn.base import clone
 
 from seqboost import SequenceBatch, as_labels
 from seqboost.core.exceptions import InputError, InputTypeError, MissingExtraError, ParameterError
+from seqboost.core.logs import get_logger, shown
 from seqboost.evaluation.labelling import by_sequence, labels_for, read_for
 from seqboost.evaluation.mcnemar import mcnemar
 from seqboost.evaluation.scores import accuracy, sequence_accuracy
 
 __all__ = ["Comparison", "Row", "compare"]
+
+logger = get_logger(__name__)
 
 SAMPLING_SECONDS = 0.01
 
@@ -130,7 +133,7 @@ def compare(
     X_test, y_test : as X and y
         Test sequences.
     verbose : bool, default=False
-        Print a line when a labeller is done.
+        Show a line when a labeller is done. It is logged in any case, at level INFO.
     tell : callable, optional
         Called with the name and the seconds of a labeller that is done.
 
@@ -171,8 +174,8 @@ def compare(
             predictions[name] = models[name].predict(X_test)
             predict_seconds = time.perf_counter() - began
         costs[name] = (fit_seconds, predict_seconds, peak[0])
-        if verbose:
-            print(f"{name}: {fit_seconds + predict_seconds:.1f} s", flush=True)
+        with shown(int(verbose)):
+            logger.info("%s: %.1f s", name, fit_seconds + predict_seconds)
         if tell is not None:
             tell(name, fit_seconds + predict_seconds)
     assert batch is not None

@@ -20,10 +20,10 @@ from seqboost.training.config import FitConfig, is_auto
 from seqboost.training.dataset import Dataset
 from seqboost.training.defaults import continued, resolved
 from seqboost.training.holdout import Divisions, divisions_of
-from seqboost.training.progress import compile_notice, progress_bar
+from seqboost.training.progress import FitProgress, fit_progress
 from seqboost.training.result import Candidate, FitData, FitResult
 from seqboost.training.single import train_again, train_once
-from seqboost.training.tuning import SharedStop, Tuner, can_tune, sample_for_tuning, tuned_names
+from seqboost.training.tuning import SharedStop, Tuner, can_tune, n_alternatives, sample_for_tuning, tuned_names
 
 __all__ = ["train"]
 
@@ -64,10 +64,11 @@ def train(
         check_still_held_out(earlier.refitted)
     stopping = _stopping_rule(callbacks, config, data.validation is not None or divisions is not None)
     callbacks = [callback for callback in callbacks if not isinstance(callback, Stopping)]
-    fit = _Fit(asked, config, data, stopping, callbacks, earlier, present)
-    with compile_notice(config.verbose):
+    with fit_progress(data, config.verbose) as progress:
+        fit = _Fit(asked, config, data, stopping, callbacks, earlier, present, progress)
         result = fit.once() if divisions is None else fit.held_out(divisions)
-    return replace(result, config=result.config.with_potentials(result.potentials))
+        progress.result = replace(result, config=result.config.with_potentials(result.potentials))
+        return progress.result
 
 
 def _stopping_rule(callbacks: Sequence[Callback], config: FitConfig, has_validation: bool) -> Stopping | None:
@@ -94,6 +95,7 @@ class _Fit:
     callbacks: Sequence[Callback]
     earlier: FitResult | None
     present: Callable[[FitResult], Any] | None
+    progress: FitProgress
 
     def once(self) -> FitResult:
         """Train once, on all training sequences."""
@@ -115,9 +117,10 @@ class _Fit:
         stop = SharedStop([callback for callback in self.callbacks if callback.runs_in_refit])
         others = [callback for callback in self.callbacks if not callback.runs_in_refit]
         names = self._tuned_names(others)
+        self.progress.expect(n_alternatives(names) + self._refits())
         config, result, tuning = self.config, None, tuple[Candidate, ...]()
         if names and (of_sample := self._sampled()) is not None:
-            tuner = Tuner(of_sample, self.data, self.stopping, stop)
+            tuner = Tuner(of_sample, self.data, self.stopping, stop, self.progress)
             found = tuner.best_config(config, names)
             config, result = (found, None) if isinstance(found, FitConfig) else (found.config, found)
             tuning = tuner.tuning
@@ -128,13 +131,14 @@ class _Fit:
         if is_auto(config.chain.potentials):  # what there is room for may change from one training to the next
             result = replace(result, config=result.config.with_potentials(result.potentials))
         if not stop.stopped:
-            best = Tuner(divisions, self.data, self.stopping, stop).best(result.config, names, result)
+            best = Tuner(divisions, self.data, self.stopping, stop, self.progress).best(result.config, names, result)
             if best.history is not result.history:
                 retell(best.history.to_dict(), config.max_iter, others)
             result = best
         tuning = result.tuning or tuning
         if self._refits() and not stop.stopped:
-            with progress_bar(result.best_iteration, config.verbose) as bars:
+            self.progress.expect(0)
+            with self.progress.training("refit", result.best_iteration) as bars:
                 result = train_again(result, self.data, [*bars, stop])
         return replace(result, tuning=tuning, interrupted=stop.stopped)
 
@@ -158,7 +162,7 @@ class _Fit:
 
     def _watched(self, config: FitConfig, part: FitData, callbacks: Sequence[Callback]) -> FitResult:
         """Train once, with a progress bar."""
-        with progress_bar(config.max_iter, config.verbose) as bars:
+        with self.progress.training("boosting", config.max_iter) as bars:
             return train_once(
                 config,
                 part,

@@ -36,11 +36,11 @@ from seqboost.training.config import FitConfig, is_auto
 from seqboost.training.dataset import Dataset
 from seqboost.training.defaults import FEW_LABELS, PENALTY, no_window, wider_window
 from seqboost.training.holdout import Divisions
-from seqboost.training.progress import progress_bar
+from seqboost.training.progress import FitProgress
 from seqboost.training.result import Candidate, FitData, FitResult
 from seqboost.training.single import train_once
 
-__all__ = ["SharedStop", "Tuner", "can_tune", "sample_for_tuning", "tuned_names"]
+__all__ = ["SharedStop", "Tuner", "can_tune", "n_alternatives", "sample_for_tuning", "tuned_names"]
 
 TUNED = ("potentials", "l2_regularization", "window")
 TUNED_POSITIONS = 50_000
@@ -92,6 +92,11 @@ def tuned_names(asked: FitConfig, config: FitConfig) -> list[str]:
     return names if asked.tune is True or not takes_long else []
 
 
+def n_alternatives(names: Collection[str]) -> int:
+    """Return how many candidates there are at most."""
+    return sum(len(alternatives) for name, alternatives in ALTERNATIVES if name in names)
+
+
 def sample_for_tuning(training: Dataset, seed: int) -> Dataset | None:
     """Draw as many sequences as tuning has time for, if there are more; None if there are not, or all are too long."""
     if training.batch.n_rows <= TUNED_POSITIONS:
@@ -131,10 +136,20 @@ class Tuner:
         When a training stops early.
     stop : SharedStop
         Callbacks that may have to end all training; if they do, what is complete counts.
+    progress : FitProgress
+        Reports the trainings.
     """
 
-    def __init__(self, divisions: Divisions, data: FitData, stopping: Stopping | None, stop: SharedStop) -> None:
+    def __init__(
+        self,
+        divisions: Divisions,
+        data: FitData,
+        stopping: Stopping | None,
+        stop: SharedStop,
+        progress: FitProgress,
+    ) -> None:
         self._divisions, self._data, self._stopping, self._stop = divisions, data, stopping, stop
+        self._progress = progress
         self._judging = divisions.judging(MOST_PARTS)
         self._parts: dict[int, FitData] = {}
         self._contestants: list[_Contestant] = []
@@ -204,7 +219,10 @@ class Tuner:
                     continue
                 challenger = _Contestant(config, title=_title(name, config))
                 self._contestants.append(challenger)
-                if self._prefers(challenger, best):
+                is_better = self._prefers(challenger, best)
+                ahead, behind = (_candidate(c, self._part, is_better) for c in (challenger, best))
+                self._progress.log_candidate(challenger.title, ahead, behind, is_better)
+                if is_better:
                     best = challenger
                     break
         self._chosen = best
@@ -235,7 +253,7 @@ class Tuner:
         """Train a contestant on a division if that has not been done; tell whether it came to an end of its own."""
         if number not in contestant.results and not self._stop.stopped:
             config, began = contestant.config, time.perf_counter()
-            with progress_bar(config.max_iter, config.verbose, contestant.title) as bars:
+            with self._progress.training(contestant.title, config.max_iter) as bars:
                 callbacks = [*bars, self._stop]
                 try:
                     result = train_once(config, self._part(number), stopping=self._stopping, callbacks=callbacks)

@@ -34,7 +34,7 @@ from seqboost.training import (
     StoppingConfig,
     TreeConfig,
 )
-from seqboost.training.progress import compile_notice, progress_bar
+from seqboost.training.progress import fit_progress
 
 __all__ = ["FutureFeatureMEMM"]
 
@@ -196,8 +196,9 @@ class FutureFeatureMEMM(BoostedLabeler):
         patterns = PatternConfig(
             self.bag_size, self.direction, self.patterns, self.max_patterns, float(self.pattern_start)
         )
-        growth = Growth(config, plain_fields(patterns), with_held_out(data, config))
-        with compile_notice(config.verbose), progress_bar(config.max_iter, config.verbose) as bars:
+        data = with_held_out(data, config)
+        growth = Growth(config, plain_fields(patterns), data)
+        with fit_progress(data, config.verbose) as progress, progress.training("boosting", config.max_iter) as bars:
             return growth.run([*bars, *callbacks])
 
     def _set_result(self, result: tuple[FutureModel, dict[str, list[Any]]]) -> None:
