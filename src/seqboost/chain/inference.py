@@ -10,7 +10,6 @@ Work is spread over threads by fixed chunks of sequences, so answers do not depe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,7 +154,10 @@ def _forward_backward(
         def task(first: int, last: int) -> None:
             seen_posterior_chunk(seen, first, last, marginals, log_z, labels=labels)
     elif isinstance(p, DurationPotentials):
-        task = _duration_task(p, marginals, labels, beam, log_z)
+        lasting = _lasting(p, beam)
+
+        def task(first: int, last: int) -> None:
+            _duration_chunk(lasting, first, last, marginals, labels, log_z)
     elif _is_beam(p, beam):
         if labels is not None:
             raise ParameterError("beam search cannot be combined with observed labels; drop beam or labels")
@@ -299,22 +301,18 @@ def _allowed(paths: NDArray[np.int32], scores: NDArray[np.float64]) -> tuple[NDA
     return paths[:n_paths], scores[:n_paths]
 
 
-def _duration_task(
+def _duration_chunk(
     p: DurationPotentials,
+    first: int,
+    last: int,
     marginals: NDArray[np.float32] | None,
     labels: NDArray[np.int32] | None,
-    beam: int | None,
     log_z: NDArray[np.float64],
-) -> Callable[[int, int], None]:
-    lasting = _lasting(p, beam)
-
-    def task(first: int, last: int) -> None:
-        if marginals is None:
-            duration_log_partition_chunk(lasting, first, last, log_z, labels=labels)
-        else:
-            duration_posterior_chunk(lasting, first, last, marginals, log_z, labels=labels)
-
-    return task
+) -> None:
+    if marginals is None:
+        duration_log_partition_chunk(p, first, last, log_z, labels=labels)
+    else:
+        duration_posterior_chunk(p, first, last, marginals, log_z, labels=labels)
 
 
 def _beam_chunk(

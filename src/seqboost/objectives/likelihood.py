@@ -73,6 +73,8 @@ class Likelihood(ChainObjective):
     array([-0.5,  0.5], dtype=float32)
     """
 
+    _clamping: type[ClampedSequences] = ClampedSequences
+
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         self._set_up(weights, self._labels >= 0)
         self._complete = self.n_observed == np.diff(self._offsets)
@@ -97,7 +99,7 @@ class Likelihood(ChainObjective):
         self._tau = np.zeros((2, n_tau), dtype=np.float32)  # forward, backward
         self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
         partly = ~self._complete & (self.n_observed > 0)
-        self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, partly)
+        self._clamped = self._clamping(self._labels, self._offsets, self._weights, partly)
         context_type = row_types(self._offsets, space.order)
         if self._curvature == COUNT:
             count_cells(space, self._row_weights, context_type, self._hessian)
