@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from seqboost.core.exceptions import InputError
 from seqboost.objectives.checks import check_observed
+from seqboost.objectives.durations import raise_if_short
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.sequences import SequenceBatch
 
@@ -76,3 +77,7 @@ class Labelled:
         """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
         where = self.labels, self.batch.offsets
         raise_if_forbidden(*where, table, order, end, classes, name=self.name, numbers=self.numbers)
+
+    def check_durations(self, durations: NDArray[np.int64], classes: list[Any]) -> None:
+        """Raise InputError if a run of labels is shorter than ``durations``, with the number that the user knows."""
+        raise_if_short(self.labels, self.batch.offsets, durations, classes, name=self.name, numbers=self.numbers)

@@ -23,6 +23,7 @@ from seqboost.boosting import (
 from seqboost.chain import SeenContexts
 from seqboost.core.contexts import ContextSpace, context_space, observed_contexts
 from seqboost.core.exceptions import InputError
+from seqboost.estimators.durations import label_durations
 from seqboost.estimators.labelled import Labelled
 from seqboost.estimators.memory import FitMemory
 from seqboost.estimators.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
@@ -36,6 +37,7 @@ from seqboost.linear import LinearFit
 from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import (
     BeamLikelihood,
+    DurationLikelihood,
     Likelihood,
     Objective,
     PositionLikelihood,
@@ -79,7 +81,9 @@ def train(
         raise
     forest = earlier.model.forest if earlier else Forest.from_trees([], chain.space.n_labels, chain.tree_order)
     forest = forest.extend(ensemble.kept(kept.n_rounds - n_earlier))
-    model = FrozenModel(binner, forest, kept.table, start.end, chain.space.order, chain.contexts, start.linear)
+    model = FrozenModel(
+        binner, forest, kept.table, start.end, chain.space.order, chain.contexts, start.linear, chain.durations
+    )
     return Trained(model, start.history, kept.n_rounds, start.linear_fit)
 
 
@@ -104,6 +108,7 @@ class _Chain:
     space: ContextSpace
     joint: bool
     contexts: SeenContexts | None
+    durations: NDArray[np.int64] | None = None  # (n_labels,) smallest numbers of positions of runs; None: any
 
     @property
     def n_slots(self) -> int:
@@ -125,6 +130,8 @@ class _Chain:
         if self.contexts is not None:
             return SeenLikelihood(data.labels, data.offsets, self.contexts, **common)
         common |= {"n_labels": self.space.n_labels, "order": self.space.order, "joint": self.joint}
+        if self.durations is not None:
+            return DurationLikelihood(data.labels, data.offsets, self.durations, **common)
         if kind is PositionLikelihood:
             weights = None if settings.class_weights is None else settings.class_weights[data.labels]
             return PositionLikelihood(data.labels, data.offsets, position_weights=weights, **common)
@@ -169,7 +176,7 @@ def _choose_chain(
         joint = settings["potentials"] == "joint" or (settings["potentials"] == "auto" and memory.prefers_joint())
         joint = joint or order == 0
     memory.check(joint=joint)
-    return _Chain(space, joint, contexts)
+    return _Chain(space, joint, contexts, label_durations(settings["min_duration"], settings.classes))
 
 
 def _boosting(data: Positions, chain: _Chain, end: NDArray[np.float64], settings: Settings) -> Boosting:

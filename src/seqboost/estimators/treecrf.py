@@ -19,6 +19,7 @@ from seqboost.core.exceptions import MemoryLimitError, ParameterError
 from seqboost.core.stored import Stored
 from seqboost.estimators.arguments import callback_list, stopping_rule, unchanged_on_failure, validation_pair, where
 from seqboost.estimators.automatic import AUTOMATIC, automatic_rate, is_auto, kept, resolved
+from seqboost.estimators.durations import check_min_duration, label_durations, min_duration_rule
 from seqboost.estimators.holdout import ENOUGH_SEQUENCES, Divisions, has_blocks
 from seqboost.estimators.labeler import MANY_LABELS
 from seqboost.estimators.labelled import Labelled
@@ -67,7 +68,7 @@ MOST = 2**31 - 1  # kernels count rows in 32 bits
 # What a warm start cannot change, because the trees that are there already were grown with it.
 LASTING = (
     "order", "contexts", "potentials", "trees", "window", "max_bins", "categorical_features", "transitions",
-    "class_weight", "init", "missing",
+    "class_weight", "init", "missing", "min_duration",
 )  # fmt: skip
 
 RULES = {
@@ -85,6 +86,7 @@ RULES = {
     "categorical_splits": one_of("subset", "one_vs_rest"),
     "order": integer(0, 8),
     "contexts": one_of("all", "seen"),
+    "min_duration": min_duration_rule(),
     "potentials": one_of("auto", "joint", "factored"),
     "init": one_of("auto", "labels", "linear"),
     "trees": one_of("auto", "per_label", "shared"),
@@ -220,6 +222,11 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         ``{from: [to, …]}`` with an entry for every label, or those where a table of booleans is true (row = from,
         column = to). A pandas DataFrame is matched by the labels in its index and columns, an array of shape
         (n_labels, n_labels) by position, in the order of ``classes_``.
+    min_duration : int or dict, default=1
+        Smallest number of positions of a run, which is a block of equal labels: one number for all labels, or a dict
+        ``{label: positions}`` (1 for labels it does not name). Holds in training and in prediction; only runs that
+        touch the start or the end of a sequence may be shorter, because records are cut from longer ones. Costs the
+        same for any number. Needs ``order=1``, ``contexts="all"``, ``objective="likelihood"`` and ``beam=None``.
     beam : int or None, default=None
         Training and prediction keep only so many contexts at each position, in training one more, that of the labels: a
         pruned forward–backward pass. To prune prediction alone, set it after ``fit``.
@@ -335,6 +342,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         sampling: Any = None,
         n_bags: int = 1,
         transitions: Any = "any",
+        min_duration: Any = 1,
         beam: int | None = None,
         early_stopping: str | bool = "auto",
         validation_fraction: float = 0.1,
@@ -377,6 +385,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         self.sampling = sampling
         self.n_bags = n_bags
         self.transitions = transitions
+        self.min_duration = min_duration
         self.beam = beam
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -435,6 +444,7 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
         """
         parameters = self._parameters()
         check_contexts(parameters)
+        check_min_duration(parameters)
         check_sampling(parameters["sampling"], parameters["trees"])
         check_refit(parameters)
         check_class_weight(parameters)
@@ -461,6 +471,10 @@ class TreeCRF(CallbackSupportMixin, SequenceLabeler):
             if X_val is not None:
                 with where("In the validation data"):
                     validation = self._known(X_val, y_val, sample_weight_val, "y_val")
+            durations = label_durations(parameters["min_duration"], self.classes_)
+            for part in (training, validation):
+                if part is not None and durations is not None:
+                    part.check_durations(durations, self.classes_.tolist())
             divisions = self._divisions(training) if X_val is None else None
             if is_warm and divisions is not None:
                 check_still_held_out(self._trained.refitted)

@@ -21,7 +21,13 @@ from seqboost.sequences import SequenceBatch
 
 __all__ = ["MEMM"]
 
-FIXED: dict[str, Any] = {"objective": "local", "pseudo_likelihood_rounds": 0, "contexts": "all", "init": "labels"}
+FIXED: dict[str, Any] = {
+    "objective": "local",
+    "pseudo_likelihood_rounds": 0,
+    "contexts": "all",
+    "init": "labels",
+    "min_duration": 1,
+}
 
 
 class MEMM(TreeCRF):
@@ -92,6 +98,7 @@ class MEMM(TreeCRF):
     pseudo_likelihood_rounds = FIXED["pseudo_likelihood_rounds"]
     contexts = FIXED["contexts"]
     init = FIXED["init"]
+    min_duration = FIXED["min_duration"]
 
     def __init__(
         self,
@@ -184,6 +191,8 @@ class MEMM(TreeCRF):
         super()._from_arrays(arrays, header)
         if self._trained.model.contexts is not None:
             raise ModelFileError("the file holds seen contexts, which MEMM does not have; save the model again")
+        if self._trained.model.durations is not None:
+            raise ModelFileError("the file holds minimum durations, which MEMM does not have; save the model again")
 
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""
