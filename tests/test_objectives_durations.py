@@ -173,11 +173,19 @@ def test_short_runs_are_named():
 
 def test_impossible_unobserved_labels_and_forbidden_transitions_are_named():
     labels, offsets = np.array([0, 1, -1, 0, 1, 1], np.int32), np.array([0, 6])
+    message = "of y[0] make every run of a label as long as min_duration asks for; lower min_duration, or leave more"
+    with pytest.raises(InputError, match=re.escape(message)):
+        DurationLikelihood(labels, offsets, np.array([1, 3]), n_labels=2, joint=False)
+    labels, table = np.array([0, -1, -1, -1, 0, 0], np.int32), np.zeros((3, 2))
+    table[1, 0] = -np.inf
     objective = DurationLikelihood(labels, offsets, np.array([1, 3]), n_labels=2, joint=False)
-    with pytest.raises(InputError, match=re.escape("of y[0] make every run of a label as long as min_duration asks")):
-        objective.derivatives(np.zeros((2, 6, 1), np.float32), np.zeros((3, 2)))
-    with pytest.raises(InputError, match=re.escape("unobserved positions of y[0]")):
-        objective.log_likelihood(np.zeros((2, 6, 1), np.float32), np.zeros((3, 2)))
+    for method in (objective.derivatives, objective.log_likelihood):
+        with pytest.raises(InputError, match="moves from 0 to 0 at position 5, which transitions"):
+            method(np.zeros((2, 6, 1), np.float32), table)
+    labels = np.array([0, -1, -1, 0], np.int32)  # 0 0 0 0 would last, 0 1 1 0 would be allowed
+    objective = DurationLikelihood(labels, np.array([0, 4]), np.array([1, 3]), n_labels=2, joint=False)
+    with pytest.raises(InputError, match=re.escape("of y[0] keep to both min_duration and transitions; relax one")):
+        objective.derivatives(np.zeros((2, 4, 1), np.float32), table)
     labels, table = np.array([0, 0, 1, 1, 1, 1], np.int32), np.zeros((3, 2))
     table[1, 1] = -np.inf
     objective = DurationLikelihood(labels, offsets, np.array([1, 3]), n_labels=2, joint=False)

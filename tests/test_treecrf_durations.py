@@ -215,6 +215,31 @@ def test_short_runs_are_named(data):
         small(min_duration={"b": 2}).fit(*data, X_val=X, y_val=y)
 
 
+def test_unobserved_labels_that_cannot_be_filled_are_named(data):
+    X, y = data
+    y_val = [list(labels) for labels in y]
+    y_val[7] = ["a"] * 20 + ["a", "b", None, "a"] + ["a"] * 16
+    with pytest.raises(
+        InputError, match=re.escape("no labels for the unobserved positions of y_val[7] make every run")
+    ):
+        small(min_duration={"b": 3}).fit(X, y, X_val=X, y_val=y_val)
+
+
+def test_files_of_earlier_versions_have_no_durations(data, tmp_path):
+    X, y = data
+    path = tmp_path / "model.seqboost"
+    model = small().fit(X, y)
+    model.save(path)
+    header, arrays = read_model(path)
+    del header["parameters"]["min_duration"], header["lasting"]["min_duration"]
+    write_model(path, header, arrays)
+    loaded = seqboost.load(path)
+    assert loaded.min_duration == 1
+    assert all_equal(loaded.predict_proba(X), model.predict_proba(X))
+    more = loaded.set_params(warm_start=True, max_iter=6).fit(X, y)
+    assert all_equal(more.predict_proba(X), small(max_iter=6).fit(X, y).predict_proba(X))
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", None, [2, 2], {"a": 0}, {"a": 2.5}, {"a": "3"}, 2**31])
 def test_values_that_make_no_sense(data, value):
     with pytest.raises(ParameterError, match=r"'min_duration' parameter of TreeCRF must be an int from 1 .* or a dict"):

@@ -26,6 +26,7 @@ from seqboost.chain import (
     Potentials,
     duration_log_partition_chunk,
     duration_pair_runs,
+    log_partition,
     short_run,
 )
 from seqboost.core.exceptions import InputError, ParameterError
@@ -161,12 +162,12 @@ class DurationLikelihood(Likelihood):
 
     def _raise_if_forbidden(self, table: NDArray[np.float64]) -> None:
         super()._raise_if_forbidden(table)
-        for number, sequence in enumerate(self._clamped.sequences):
-            if self._clamped.log_z[number] == -np.inf:
-                raise InputError(
-                    f"no labels for the unobserved positions of y[{sequence}] make every run of a label as long as "
-                    f"min_duration asks for; lower min_duration, or leave more of its labels unobserved"
-                )
+        impossible = self._clamped.sequences[self._clamped.log_z == -np.inf]
+        if len(impossible):
+            raise InputError(
+                f"no labels for the unobserved positions of y[{impossible[0]}] keep to both min_duration and "
+                f"transitions; relax one of them, or leave more of its labels unobserved"
+            )
 
 
 def raise_if_short(
@@ -178,7 +179,7 @@ def raise_if_short(
     name: str = "y",
     numbers: NDArray[np.intp] | None = None,
 ) -> None:
-    """Raise InputError at the first run of labels, with observed labels around it, that is too short.
+    """Raise InputError if a run of labels is too short, whatever the unobserved labels may be.
 
     Parameters
     ----------
@@ -187,17 +188,28 @@ def raise_if_short(
     name, numbers : str and ndarray, optional
         What the labels and the sequences are called in messages.
     """
+    numbers = np.arange(len(offsets) - 1) if numbers is None else numbers
     short = short_run(labels, offsets, durations)
-    if short is None:
+    if short is not None:
+        (row, length), code = short, int(labels[short[0]])
+        sequence, position = locate(offsets, row)
+        label = code if classes is None else classes[code]
+        raise InputError(
+            f"{name}[{numbers[sequence]}] has a run of {length} position(s) of {label!r} that starts at position "
+            f"{position}, but min_duration asks for {durations[code]} or more; smooth the labels, or lower "
+            f"min_duration of {label!r}"
+        )
+    if np.all(labels >= 0):
         return
-    (row, length), code = short, int(labels[short[0]])
-    sequence, position = locate(offsets, row)
-    label = code if classes is None else classes[code]
-    raise InputError(
-        f"{name}[{sequence if numbers is None else numbers[sequence]}] has a run of {length} position(s) of {label!r} "
-        f"that starts at position {position}, but min_duration asks for {durations[code]} or more; smooth the labels, "
-        f"or lower min_duration of {label!r}"
-    )
+    n_labels = len(durations)
+    scores, table = np.zeros((n_labels, len(labels), 1), np.float32), np.zeros((1 + n_labels, n_labels))
+    chain = DurationPotentials(scores, table, offsets, 1, durations=durations)
+    impossible = np.flatnonzero(log_partition(chain, labels=labels, allow_impossible=True) == -np.inf)
+    if len(impossible):
+        raise InputError(
+            f"no labels for the unobserved positions of {name}[{numbers[impossible[0]]}] make every run of a label as "
+            f"long as min_duration asks for; lower min_duration, or leave more of its labels unobserved"
+        )
 
 
 @jit
