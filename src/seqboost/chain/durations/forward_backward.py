@@ -61,18 +61,16 @@ def duration_pair_runs(
     for a, b in sequence_chunks(offsets[first : last + 1], size):
         a, b = first + a, first + b
         begin, stop = int(offsets[a]), int(offsets[b])
-        pairs = np.empty((n_labels, stop - begin, n_labels), np.float32)
-        posterior_sequences(lattice, p.durations, a, b, rests, begin, pairs, log_z)
-        if p.joint:
-            marginals[:, begin:stop] = pairs
-        else:
+        shift = 0 if p.joint else begin  # position of row 0 of pairs
+        pairs = marginals if p.joint else np.empty((n_labels, stop - begin, n_labels), np.float32)
+        posterior_sequences(lattice, p.durations, a, b, rests, shift, pairs, log_z)
+        if not p.joint:
             np.sum(pairs, axis=2, out=marginals[:, begin:stop, 0])
         if taus is not None:
-            for i, j in position_blocks(0, stop - begin, n_labels**2):
-                tau = taus[:, begin + i : begin + j]
-                contraction(pairs.reshape(-1), pairs.shape, i, buffers, tau[0], tau[1])
+            for i, j in position_blocks(begin, stop, n_labels**2):
+                contraction(pairs.reshape(-1), pairs.shape, i - shift, buffers, taus[0][i:j], taus[1][i:j])
             clear_starts(offsets, 1, a, b, (taus[0], taus[1]))
-        yield a, b, pairs
+        yield a, b, pairs[:, begin - shift : stop - shift]
 
 
 def duration_posterior_chunk(
