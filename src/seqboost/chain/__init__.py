@@ -8,6 +8,12 @@ from seqboost.chain.backoff.potentials import SeenPotentials
 from seqboost.chain.beam import beam_sequence, make_beam
 from seqboost.chain.contexts import end_scores, transition_table
 from seqboost.chain.contraction.pairs import position_blocks
+from seqboost.chain.durations.forward_backward import (
+    duration_log_partition_chunk,
+    duration_pair_runs,
+    duration_posterior_chunk,
+)
+from seqboost.chain.durations.potentials import DurationPotentials, short_run
 from seqboost.chain.exact.factored import PairMessages, pair_block
 from seqboost.chain.exact.forward_backward import log_partition_chunk, posterior_chunk
 from seqboost.chain.exact.pair_sums import pair_sums_chunk
@@ -27,6 +33,7 @@ from seqboost.chain.paths import viterbi_chunk
 from seqboost.chain.potentials import Lattice, Potentials, factored_chunks
 
 __all__ = [
+    "DurationPotentials",
     "Lattice",
     "PairMessages",
     "Paths",
@@ -36,6 +43,9 @@ __all__ = [
     "SeenPotentials",
     "Sums",
     "beam_sequence",
+    "duration_log_partition_chunk",
+    "duration_pair_runs",
+    "duration_posterior_chunk",
     "end_scores",
     "factored_chunks",
     "k_best",
@@ -55,6 +65,7 @@ __all__ = [
     "seen_counts",
     "seen_posterior_chunk",
     "seen_steps",
+    "short_run",
     "transition_table",
     "viterbi",
     "viterbi_chunk",

@@ -20,6 +20,9 @@ from seqboost.chain.backoff.paths import seen_path_scores
 from seqboost.chain.backoff.potentials import SeenPotentials
 from seqboost.chain.backoff.viterbi import seen_viterbi_chunk
 from seqboost.chain.beam import beam_sequence, make_beam
+from seqboost.chain.durations.forward_backward import duration_log_partition_chunk, duration_posterior_chunk
+from seqboost.chain.durations.paths import duration_k_best, duration_viterbi_chunk
+from seqboost.chain.durations.potentials import DurationPotentials
 from seqboost.chain.exact.forward_backward import log_partition_chunk, posterior_chunk
 from seqboost.chain.paths import k_best_sequence, path_scores_chunk, viterbi_chunk
 from seqboost.chain.potentials import Potentials
@@ -150,6 +153,11 @@ def _forward_backward(
 
         def task(first: int, last: int) -> None:
             seen_posterior_chunk(seen, first, last, marginals, log_z, labels=labels)
+    elif isinstance(p, DurationPotentials):
+        lasting = _lasting(p, beam)
+
+        def task(first: int, last: int) -> None:
+            _duration_chunk(lasting, first, last, marginals, labels, log_z)
     elif _is_beam(p, beam):
         if labels is not None:
             raise ParameterError("beam search cannot be combined with observed labels; drop beam or labels")
@@ -191,6 +199,11 @@ def viterbi(potentials: Potentials | SeenPotentials, *, beam: int | None = None,
 
         def task(first: int, last: int) -> None:
             seen_viterbi_chunk(seen, first, last, path, path_score)
+    elif isinstance(p, DurationPotentials):
+        lasting = _lasting(p, beam)
+
+        def task(first: int, last: int) -> None:
+            duration_viterbi_chunk(lasting, first, last, path, path_score)
     elif _is_beam(p, beam):
 
         def task(first: int, last: int) -> None:
@@ -242,12 +255,14 @@ def k_best(
         values = np.empty((2, p.space.n_contexts, k))
         rank = np.empty(p.n_labels, np.int64)
         for s in range(first, last):
+            if isinstance(p, DurationPotentials):
+                results[s] = _allowed(*duration_k_best(p, s, k))
+                continue
             begin, stop = int(p.offsets[s]), int(p.offsets[s + 1])
             choice = np.empty((stop - begin, p.space.n_contexts, k), np.int32)
             paths, scores = np.empty((k, stop - begin), np.int32), np.empty(k)
             k_best_sequence(lattice, begin, stop, choice, values, rank, paths, scores)
-            n_paths = int(np.count_nonzero(scores > -np.inf))
-            results[s] = (paths[:n_paths], scores[:n_paths])
+            results[s] = _allowed(paths, scores)
 
     run_tasks(task, sequence_chunks(p.offsets), n_threads)
     _check_possible(p, np.array([scores[0] if scores.size else -np.inf for _, scores in results]), None)
@@ -262,6 +277,8 @@ def path_scores(
     _check_labels(p, labels)
     if isinstance(p, SeenPotentials):
         return seen_path_scores(p, labels)
+    if isinstance(p, DurationPotentials):  # one labelling agrees with all labels
+        return log_partition(p, labels=labels, n_threads=n_threads, allow_impossible=True)
     result, lattice = np.empty(p.n_sequences), p.lattice()
 
     def task(first: int, last: int) -> None:
@@ -277,6 +294,25 @@ def log_probability(
     """Compute log P(labels | X) of each sequence, shape (n_sequences,); never above 0."""
     score = path_scores(potentials, labels, n_threads=n_threads)
     return np.minimum(score - log_partition(potentials, n_threads=n_threads), 0.0)
+
+
+def _allowed(paths: NDArray[np.int32], scores: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    n_paths = int(np.count_nonzero(scores > -np.inf))
+    return paths[:n_paths], scores[:n_paths]
+
+
+def _duration_chunk(
+    p: DurationPotentials,
+    first: int,
+    last: int,
+    marginals: NDArray[np.float32] | None,
+    labels: NDArray[np.int32] | None,
+    log_z: NDArray[np.float64],
+) -> None:
+    if marginals is None:
+        duration_log_partition_chunk(p, first, last, log_z, labels=labels)
+    else:
+        duration_posterior_chunk(p, first, last, marginals, log_z, labels=labels)
 
 
 def _beam_chunk(
@@ -307,6 +343,14 @@ def _without_beam(p: SeenPotentials, beam: int | None) -> SeenPotentials:
     return p
 
 
+def _lasting(p: DurationPotentials, beam: int | None) -> DurationPotentials:
+    if beam is not None:
+        raise ParameterError(
+            f"chains with minimum durations (min_duration) have no beam search, got beam={beam}; use beam=None"
+        )
+    return p
+
+
 def _is_beam(p: Potentials | SeenPotentials, beam: int | None) -> bool:
     if beam is not None and beam < 1:
         raise ParameterError(f"beam must be 1 or more (or None for exact answers), got {beam}")
@@ -331,7 +375,8 @@ def _check_possible(p: Potentials | SeenPotentials, total: NDArray[np.float64], 
     if impossible.size:
         s = int(impossible[0])
         length = int(p.offsets[s + 1] - p.offsets[s])
-        cure = "relax the constraints on transitions, start or end, or drop the sequence"
+        what = "durations, transitions" if isinstance(p, DurationPotentials) else "transitions"
+        cure = f"relax the constraints on {what}, start or end, or drop the sequence"
         if _is_beam(p, beam):
             cure = "widen the beam, or " + cure
         raise InputError(f"no labelling of sequence {s} (length {length}) is allowed; {cure}")

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from seqboost.chain.backoff.automaton import SeenContexts
 from seqboost.chain.backoff.potentials import SeenPotentials
+from seqboost.chain.durations.potentials import DurationPotentials
 from seqboost.chain.potentials import Potentials
 from seqboost.core.contexts import ContextSpace
 
 __all__ = [
+    "duration_paths",
     "enumerate_paths",
+    "expanded",
     "log_partition_slow",
     "pair_marginals_brute",
     "path_score",
@@ -22,6 +25,7 @@ __all__ = [
     "random_potentials",
     "random_seen",
     "reach_slow",
+    "runs_are_long",
     "seen_histories_slow",
     "tau_brute",
     "viterbi_slow",
@@ -273,3 +277,35 @@ def random_seen(
     if closed and n_labels > 1:
         end[0] = -np.inf
     return SeenPotentials(scores, table, offsets, contexts, end)
+
+
+def runs_are_long(path: tuple[int, ...], durations: NDArray[np.int64]) -> bool:
+    """Tell whether every run of a labelling that touches neither end has its label's minimum duration."""
+    runs = [(k, len(list(block))) for k, block in itertools.groupby(path)]
+    return all(length >= durations[k] for k, length in runs[1:-1])
+
+
+def duration_paths(
+    p: DurationPotentials, s: int, labels: NDArray[np.int32] | None = None
+) -> list[tuple[tuple[int, ...], float]]:
+    """Every labelling of sequence ``s`` within the durations that agrees with the observed labels, with its score."""
+    return [(path, score) for path, score in enumerate_paths(p, s, labels) if runs_are_long(path, p.durations)]
+
+
+def expanded(p: DurationPotentials) -> tuple[Potentials, NDArray[np.int64]]:
+    """Return the chain of states (k,1) … (k,d_k) written out, and the label of each state."""
+    label = np.repeat(np.arange(p.n_labels), p.durations)
+    step = np.concatenate([np.arange(1, d + 1) for d in p.durations])
+    is_free, first = step == p.durations[label], step == 1
+    goes_on = (label[:, None] == label) & ((step[:, None] + 1 == step) | (is_free[:, None] & is_free))
+    goes_over = (label[:, None] != label) & is_free[:, None] & first
+    table = np.full((1 + len(label), len(label)), -np.inf)
+    table[0, is_free] = p.table[0, label[is_free]]
+    inner = p.table[1:][np.ix_(label, label)]
+    table[1:][goes_on | goes_over] = inner[goes_on | goes_over]
+    scores = p.scores[label][:, :, label] if p.joint else p.scores[label]
+    starts = p.offsets[:-1]
+    if p.joint:  # slot 0 is that of the start
+        scores[:, starts, 0] = p.scores[label][:, starts, 0]
+    chain = Potentials(np.ascontiguousarray(scores), table, p.offsets, 1, np.ascontiguousarray(p.end[label]))
+    return chain, label

@@ -110,7 +110,8 @@ def run_train(
     if data.reading.features == "words" and "window" not in {n for n, v in options.items() if v is not None}:
         model.set_params(window=word_window(data))
     by_text = {str(label): label for label in data.label_names}
-    model.set_params(**{name: _relabelled(getattr(model, name), by_text) for name in ("class_weight", "transitions")})
+    by_label = ("class_weight", "transitions", "min_duration")
+    model.set_params(**{name: _relabelled(getattr(model, name), by_text) for name in by_label})
     model.set_params(verbose=0 if quiet else 1)
     start = time.perf_counter()
     with StopOnInterrupt() as stop:

@@ -48,6 +48,7 @@ from seqboost.training import (
     train,
 )
 from seqboost.training.config import Auto, lasting_settings, with_lasting_settings
+from seqboost.training.durations import min_duration_rule
 from seqboost.training.interrupt import StopOnInterrupt
 from seqboost.training.missing import split_surrogates
 from seqboost.training.transitions import followers
@@ -75,6 +76,7 @@ RULES: dict[str, Rule] = {
     "max_bins": integer(2, 255),
     "order": integer(0, 8),
     "potentials": one_of("auto", "joint", "factored"),
+    "min_duration": min_duration_rule(),
     "init": one_of("auto", "labels", "linear"),
     "trees": one_of("auto", "per_label", "shared"),
     "early_stopping": one_of("auto", True, False),
@@ -226,6 +228,7 @@ class BoostedChain(BoostedLabeler):
         method: Method | None = None,
         decoding: str = "posterior",
         transitions: Any = "any",
+        min_duration: Any = 1,
         early_stopping: bool | Auto = "auto",
         validation_fraction: float = 0.1,
         refit: bool | Auto = "auto",
@@ -257,6 +260,7 @@ class BoostedChain(BoostedLabeler):
         self.method = method
         self.decoding = decoding
         self.transitions = transitions
+        self.min_duration = min_duration
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.refit = refit
@@ -293,7 +297,7 @@ class BoostedChain(BoostedLabeler):
                 l2_regularization=self.l2_regularization,
                 max_features=self.max_features,
             ),
-            chain=ChainConfig(self.order, self.potentials, self.init, followers(self.transitions)),
+            chain=ChainConfig(self.order, self.potentials, self.init, followers(self.transitions), self.min_duration),
             features=FeatureConfig(self.window, self.max_bins, missing, n_surrogates, self.categorical_features),
             stopping=StoppingConfig(self.early_stopping, self.validation_fraction, self.refit, self.n_iter_no_change),
             method=(self.method or Method()).config(),

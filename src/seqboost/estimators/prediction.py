@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -251,7 +252,7 @@ class SequenceLabeler(Labeler):
         if potentials.scores.shape[2] != n_contexts:
             shape = (*potentials.scores.shape[:2], n_contexts)
             scores = np.ascontiguousarray(np.broadcast_to(potentials.scores, shape))
-            potentials = Potentials(scores, potentials.table, potentials.offsets, potentials.order, potentials.end)
+            potentials = replace(potentials, scores=scores)
         found = posterior(potentials, n_threads=self._n_threads)
         return batch.restore(np.ascontiguousarray(found.marginals.transpose(1, 2, 0)))
 
@@ -300,7 +301,7 @@ class SequenceLabeler(Labeler):
     def log_prob(self, X: Any, y: Any, *, allow_missing_columns: bool = False) -> NDArray[np.float64]:
         """Return log P(y | X) of each sequence; labels that are None or NaN are summed over, as are those of sets.
 
-        A labelling that ``transitions`` forbids has −inf.
+        A labelling that ``transitions`` or ``min_duration`` forbids has −inf.
 
         Parameters
         ----------

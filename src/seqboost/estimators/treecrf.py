@@ -93,6 +93,11 @@ class TreeCRF(BoostedChain):
         ``{from: [to, …]}`` with an entry for every label, or those where a table of booleans is true (row = from,
         column = to). A pandas DataFrame is matched by the labels in its index and columns, an array of shape
         (n_labels, n_labels) by position, in the order of ``classes_``.
+    min_duration : int or dict, default=1
+        Smallest number of positions of a run, which is a block of equal labels: one number for all labels, or a dict
+        ``{label: positions}`` (1 for labels it does not name). Holds in training and in prediction; only runs that
+        touch the start or the end of a sequence may be shorter, because records are cut from longer ones. Costs the
+        same for any number. Needs ``order=1`` and the defaults of ``method`` but for curvature, step and sampling.
     early_stopping : "auto" or bool, default="auto"
         Stop when the log-likelihood of held-out sequences no longer rises, and keep the best round. Auto: if validation
         data are given, if there are at least 20 sequences, or if fewer are long enough (2,000 positions together) to

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import Potentials, SeenContexts, SeenPotentials
+from seqboost.chain import DurationPotentials, Potentials, SeenContexts, SeenPotentials
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.exceptions import ModelFileError, ParameterError
 from seqboost.core.stored import MAX_ORDER, Stored, part_of
@@ -40,6 +40,8 @@ class FrozenModel:
         The contexts that were seen, with the forbidden transitions; None if all contexts are used.
     linear : LinearWeights or None
         What the trees are added to: a linear function of the columns, or nothing.
+    durations : ndarray of int64 of shape (n_labels,) or None
+        Smallest number of positions of a run of each label; None: any.
     """
 
     binner: FeatureBinner
@@ -49,10 +51,13 @@ class FrozenModel:
     order: int
     contexts: SeenContexts | None = None
     linear: LinearWeights | None = None
+    durations: NDArray[np.int64] | None = None
 
     @property
     def is_constrained(self) -> bool:
-        """Whether some transition is forbidden."""
+        """Whether some transition is forbidden, or some run of a label too short."""
+        if self.durations is not None:
+            return True
         if self.contexts is not None:
             return self.contexts.is_constrained or bool(np.isinf(self.end).any())
         return bool(np.isinf(self.table).any() or np.isinf(self.end).any())
@@ -61,7 +66,7 @@ class FrozenModel:
         """Return a chain of these scores whose table holds the constraint alone: 0 where allowed, −inf elsewhere."""
         if self.contexts is not None:
             return Potentials(scores, self.contexts.constraints(), offsets, 1, self.end)
-        return Potentials(scores, np.where(np.isinf(self.table), self.table, 0.0), offsets, self.order, self.end)
+        return self._chain(scores, np.where(np.isinf(self.table), self.table, 0.0), offsets)
 
     def scored(
         self, binned: BinnedRows, n_threads: int = 1, rows: LinearRows | None = None
@@ -73,7 +78,12 @@ class FrozenModel:
         scores = forest_scores(self.forest, binned, n_threads, start=start)
         if self.contexts is not None:
             return SeenPotentials(scores, self.table, binned.offsets, self.contexts, self.end)
-        return Potentials(scores, self.table, binned.offsets, self.order, self.end)
+        return self._chain(scores, self.table, binned.offsets)
+
+    def _chain(self, scores: NDArray[np.float32], table: NDArray[np.float64], offsets: NDArray[np.int64]) -> Potentials:
+        if self.durations is None:
+            return Potentials(scores, table, offsets, self.order, self.end)
+        return DurationPotentials(scores, table, offsets, self.order, self.end, self.durations)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and a JSON header."""
@@ -84,6 +94,8 @@ class FrozenModel:
             arrays |= {f"seen.{name}": array for name, array in self.contexts.to_arrays().items()}
         if self.linear is not None:
             arrays |= {f"linear.{name}": array for name, array in self.linear.to_arrays().items()}
+        if self.durations is not None:
+            arrays["durations"] = self.durations
         return arrays | {"table": self.table, "end": self.end}, {"order": self.order, "binner": binner_header}
 
     @classmethod
@@ -112,4 +124,8 @@ class FrozenModel:
         forest.check_layout(layout.n_dense_features, n_slots, len(layout.sparse_offsets))
         of_linear = part_of(arrays, "linear.")
         linear = LinearWeights.from_arrays(of_linear, binner, n_labels) if of_linear else None
-        return cls(binner, forest, table, end, order, contexts, linear)
+        durations = None
+        if "durations" in arrays:
+            stored.require(order == 1 and contexts is None, "durations need order 1 and all contexts")
+            durations = stored.array("durations", np.int64, (n_labels,), low=1, high=2**31 - 1)
+        return cls(binner, forest, table, end, order, contexts, linear, durations)

@@ -3,6 +3,7 @@
 from seqboost.objectives.bags import BagLikelihood, Bags
 from seqboost.objectives.beams import BeamLikelihood
 from seqboost.objectives.derivatives import Derivatives
+from seqboost.objectives.durations import DurationLikelihood, raise_if_short
 from seqboost.objectives.effects import best_effect
 from seqboost.objectives.forbidden import find_forbidden, raise_if_forbidden
 from seqboost.objectives.likelihood import Likelihood
@@ -17,6 +18,7 @@ __all__ = [
     "Bags",
     "BeamLikelihood",
     "Derivatives",
+    "DurationLikelihood",
     "Likelihood",
     "LocalLikelihood",
     "Objective",
@@ -26,4 +28,5 @@ __all__ = [
     "best_effect",
     "find_forbidden",
     "raise_if_forbidden",
+    "raise_if_short",
 ]

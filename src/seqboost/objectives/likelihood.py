@@ -78,6 +78,7 @@ class Likelihood(ChainObjective):
     """
 
     takes_sets = True
+    _clamping: type[ClampedSequences] = ClampedSequences
 
     def _prepare(self, weights: NDArray[np.float64]) -> None:
         self._set_up(weights, self._labels != UNOBSERVED)
@@ -104,7 +105,7 @@ class Likelihood(ChainObjective):
         self._tau = np.zeros((2, n_tau), dtype=np.float32)  # forward, backward
         self._reach = np.zeros((2, n_tau), dtype=np.float32)  # R_t, L_t of the cells
         partly = ~self._complete & (self.n_observed > 0)
-        self._clamped = ClampedSequences(self._labels, self._offsets, self._weights, partly, self._sets)
+        self._clamped = self._clamping(self._labels, self._offsets, self._weights, partly, self._sets)
         context_type = row_types(self._offsets, space.order)
         if self._curvature == COUNT:
             count_cells(space, self._row_weights, context_type, self._hessian)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from seqboost.boosting import Stratified
 from seqboost.core.exceptions import ParameterError
 from seqboost.training.config import FitConfig
@@ -15,6 +17,7 @@ def check_config(config: FitConfig) -> None:
     _check_contexts(config)
     _check_sampling(config)
     _check_objective(config)
+    _check_durations(config)
     if config.stopping.refit is True and config.warm_start:
         raise ParameterError(
             "refit=True trains on the held-out sequences as well, so that warm_start=True could not be stopped by them "
@@ -73,3 +76,22 @@ def _check_objective(config: FitConfig) -> None:
             "objective='position_likelihood' needs P(y_t | X) in every round of training; use "
             "pseudo_likelihood_rounds=0 and beam=None (predict takes a beam of its own)"
         )
+
+
+def _check_durations(config: FitConfig) -> None:
+    asked, method = config.chain.min_duration, config.method
+    if (max(asked.values(), default=1) if isinstance(asked, Mapping) else asked) == 1:
+        return
+    needed = [
+        ("order", config.chain.order, 1),
+        ("contexts", method.contexts, "all"),
+        ("objective", method.objective, "likelihood"),
+        ("pseudo_likelihood_rounds", method.pseudo_likelihood_rounds, 0),
+        ("beam", method.beam, None),
+    ]
+    for name, value, wanted in needed:
+        if value != wanted:
+            raise ParameterError(
+                f"min_duration needs {name}={wanted!r}, but {name}={value!r} was asked for; use {name}={wanted!r}, or "
+                f"min_duration=1"
+            )

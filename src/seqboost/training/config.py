@@ -64,6 +64,7 @@ class ChainConfig:
     potentials: str = "auto"
     init: str = "auto"
     transitions: Any = "any"
+    min_duration: Any = 1
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ def lasting_settings(config: FitConfig) -> dict[str, Any]:
         "class_weight": config.class_weight,
         "init": config.chain.init,
         "missing": config.features.missing,
+        "min_duration": config.chain.min_duration,
         "l2_regularization": config.trees.l2_regularization,
     }
 
@@ -195,6 +197,7 @@ def with_lasting_settings(config: FitConfig, lasting: Mapping[str, Any]) -> FitC
             potentials=given["potentials"],
             init=given["init"],
             transitions=given["transitions"],
+            min_duration=given["min_duration"],
         ),
         features=replace(
             config.features,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from seqboost.core.exceptions import InputError
 from seqboost.core.labelsets import UNOBSERVED, LabelSets
 from seqboost.objectives.checks import check_no_sets, check_observed
+from seqboost.objectives.durations import raise_if_short
 from seqboost.objectives.forbidden import raise_if_forbidden
 from seqboost.sequences import SequenceBatch
 
@@ -89,3 +90,7 @@ class Dataset:
 
     def _named(self, sequence: int) -> str:
         return f"{self.name}[{sequence if self.numbers is None else self.numbers[sequence]}]"
+
+    def check_durations(self, durations: NDArray[np.int64], classes: list[Any]) -> None:
+        """Raise InputError if a run of labels is shorter than ``durations``, with the number that the user knows."""
+        raise_if_short(self.labels, self.batch.offsets, durations, classes, name=self.name, numbers=self.numbers)

@@ -19,6 +19,7 @@ from seqboost.training.checks import check_config, check_still_held_out
 from seqboost.training.config import FitConfig, is_auto
 from seqboost.training.dataset import Dataset
 from seqboost.training.defaults import continued, resolved
+from seqboost.training.durations import label_durations
 from seqboost.training.holdout import Divisions, divisions_of
 from seqboost.training.progress import FitProgress, fit_progress
 from seqboost.training.result import Candidate, FitData, FitResult
@@ -59,6 +60,7 @@ def train(
         config = resolved(config, data.training.batch, n_labels)
     else:
         config = continued(config, earlier.config, n_labels)
+    _check_durations(config, data)
     divisions = divisions_of(data.training, config) if data.validation is None else None
     if earlier is not None and divisions is not None:
         check_still_held_out(earlier.refitted)
@@ -69,6 +71,14 @@ def train(
         result = fit.once() if divisions is None else fit.held_out(divisions)
         progress.result = replace(result, config=result.config.with_potentials(result.potentials))
         return progress.result
+
+
+def _check_durations(config: FitConfig, data: FitData) -> None:
+    """Raise InputError at the first run of a label that is too short, before blocks of sequences are held out."""
+    durations = label_durations(config.chain.min_duration, data.classes)
+    for part in (data.training, data.validation):
+        if part is not None and durations is not None:
+            part.check_durations(durations, data.classes.tolist())
 
 
 def _stopping_rule(callbacks: Sequence[Callback], config: FitConfig, has_validation: bool) -> Stopping | None:

@@ -30,6 +30,7 @@ from seqboost.linear import LinearFit
 from seqboost.model import Forest, FrozenModel
 from seqboost.objectives import (
     BeamLikelihood,
+    DurationLikelihood,
     Likelihood,
     Objective,
     PositionLikelihood,
@@ -38,6 +39,7 @@ from seqboost.objectives import (
 )
 from seqboost.sequences import SequenceBatch
 from seqboost.training.config import FitConfig
+from seqboost.training.durations import label_durations
 from seqboost.training.memory import FitMemory
 from seqboost.training.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
 from seqboost.training.missing import dividing_rate, missing_policies
@@ -91,7 +93,9 @@ def train_once(
 
     def result_of(kept: Kept) -> FitResult:
         forest = grown.extend(ensemble.kept(kept.n_rounds - n_earlier))
-        model = FrozenModel(binner, forest, kept.table, start.end, chain.space.order, chain.contexts, start.linear)
+        model = FrozenModel(
+            binner, forest, kept.table, start.end, chain.space.order, chain.contexts, start.linear, chain.durations
+        )
         return FitResult(model, start.history, kept.n_rounds, config, start.linear_fit)
 
     task = replace(
@@ -145,6 +149,7 @@ class _Chain:
     space: ContextSpace
     joint: bool
     contexts: SeenContexts | None
+    durations: NDArray[np.int64] | None = None  # (n_labels,) smallest numbers of positions of runs; None: any
 
     @property
     def n_slots(self) -> int:
@@ -168,6 +173,9 @@ class _Chain:
         if self.contexts is not None:
             return SeenLikelihood(data.labels, data.offsets, self.contexts, **common)
         common |= {"n_labels": self.space.n_labels, "order": self.space.order, "joint": self.joint}
+        if self.durations is not None:
+            data.check_no_sets("training with min_duration", "use min_duration=1")
+            return DurationLikelihood(data.labels, data.offsets, self.durations, **common)
         if kind is not Likelihood:
             pseudo = kind is PseudoLikelihood and config.method.objective != "pseudo_likelihood"
             what = "pseudo_likelihood_rounds" if pseudo else f"objective={config.method.objective!r}"
@@ -232,7 +240,7 @@ def _choose_chain(
     else:
         joint = order == 0 or potentials == "joint" or (potentials == "auto" and memory.prefers_joint())
     memory.check(joint=joint)
-    return _Chain(space, joint, contexts)
+    return _Chain(space, joint, contexts, label_durations(config.chain.min_duration, data.classes))
 
 
 def _boosting(data: Positions, chain: _Chain, end: NDArray[np.float64], config: FitConfig) -> Boosting:

@@ -43,6 +43,8 @@ class MEMM(BoostedChain):
         Joint: trees see the labels before. Factored: F = trees of the window + a table of transitions.
     init : {"auto", "labels"}, default="auto"
         Boosting always starts from the labels alone.
+    min_duration : 1
+        This model has no minimum durations.
     method : Method or None, default=None
         As in :class:`~seqboost.TreeCRF`, but ``objective``, ``pseudo_likelihood_rounds`` and ``contexts`` keep their
         defaults: this model has an objective of its own, with the bound 2p(1 − p) as its curvature "mixing". A ``beam``
@@ -74,7 +76,7 @@ class MEMM(BoostedChain):
     """
 
     _takes_sets = False  # its terms need the label before
-    _rules: ClassVar[Mapping[str, Rule]] = {**RULES, "init": one_of("auto", "labels")}
+    _rules: ClassVar[Mapping[str, Rule]] = {**RULES, "init": one_of("auto", "labels"), "min_duration": one_of(1)}
 
     def _unchecked_config(self) -> FitConfig:
         config = super()._unchecked_config()
@@ -96,6 +98,8 @@ class MEMM(BoostedChain):
         super()._from_arrays(arrays, header)
         if self._result.model.contexts is not None:
             raise ModelFileError("the file holds seen contexts, which MEMM does not have; save the model again")
+        if self._result.model.durations is not None:
+            raise ModelFileError("the file holds minimum durations, which MEMM does not have; save the model again")
 
     def _pieces(self, batch: SequenceBatch) -> list[SequenceBatch]:
         """Cut a batch into parts whose scores, with all contexts, fit into memory."""
