@@ -335,7 +335,7 @@ def _models() -> list[tuple[str, Callable[[], Any]]]:
         ("dicts", tree(transitions="bio", window=1)),
         ("bags", tree()),
         ("rows", tree(order=0)),
-        ("strings", tree(window=1, beam=2)),
+        ("strings", tree(window=1, method=seqboost.Method(beam=2))),
         ("scalars", tree(categorical_features=[0])),
         ("sparse", tree()),
         ("table", tree(sequence="s")),

@@ -22,7 +22,18 @@ import scipy.sparse as sp
 
 import seqboost
 from fuzz.outcome import Finding, check_probabilities
-from seqboost import HMM, IOHMM, MEMM, FutureFeatureMEMM, LinearCRF, OutputCoding, TreeCRF, VotedPerceptron, inspection
+from seqboost import (
+    HMM,
+    IOHMM,
+    MEMM,
+    FutureFeatureMEMM,
+    LinearCRF,
+    Method,
+    OutputCoding,
+    TreeCRF,
+    VotedPerceptron,
+    inspection,
+)  # fmt: skip
 from seqboost.exceptions import ModelFileError, SeqboostError
 from seqboost.model import file as model_file
 from seqboost.model import read_model
@@ -134,14 +145,17 @@ def kinds() -> dict[str, tuple[Callable[[], tuple[Any, Any]], Any]]:
         "joint order 2": (_numbers, _tree(**joint, order=2, trees="per_label", decoding="viterbi")),
         "joint order 0": (_numbers, _tree(**joint, order=0)),
         "class weights": (_numbers, _tree(**joint, class_weight="balanced")),
-        "joint beam": (lambda: _numbers(5), _tree(**joint, order=2, beam=3)),
+        "joint beam": (lambda: _numbers(5), _tree(**joint, order=2, method=Method(beam=3))),
         "factored per label": (_numbers, _tree(**factored, trees="per_label")),
         "factored shared": (_numbers, _tree(**factored, trees="shared", order=2)),
         "many labels": (lambda: _numbers(40, 30), _tree(**factored, trees="shared", max_iter=2)),
         "very many labels": (lambda: _numbers(70, 60), _tree(**joint, trees="per_label", max_iter=1)),
         "many leaves": (lambda: _numbers(3, 60), _tree(**joint, max_leaf_nodes=90, trees="per_label", max_iter=2)),
-        "seen contexts": (_numbers, _tree(contexts="seen", order=3, init="labels")),
-        "seen constrained": (_records, _tree(contexts="seen", order=2, transitions="IOB2", init="labels")),
+        "seen contexts": (_numbers, _tree(method=Method(contexts="seen"), order=3, init="labels")),
+        "seen constrained": (
+            _records,
+            _tree(method=Method(contexts="seen"), order=2, transitions="IOB2", init="labels"),
+        ),
         "linear start": (_records, _tree(init="linear", potentials="factored", trees="shared")),
         "linear numbers": (_numbers, _tree(init="linear", potentials="joint")),
         "records": (_records, _tree(**joint, trees="per_label", transitions="IOB2")),

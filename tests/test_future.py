@@ -193,7 +193,7 @@ def test_prediction_in_pieces_is_the_same(monkeypatch):
 def test_one_long_sequence_is_cut_into_blocks_and_a_short_one_refused():
     X, y = chains(1, lengths=(3000, 3001))
     assert len(small(1).fit(X, y).predict(X)[0]) == len(y[0])
-    with pytest.raises(ParameterError, match="needs sequences to hold out"):
+    with pytest.raises(ParameterError, match="chosen by held-out sequences, but X has only one"):
         small().fit([X[0][:50]], [y[0][:50]])
 
 

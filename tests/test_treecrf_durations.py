@@ -198,7 +198,7 @@ def test_warm_start_goes_on_with_the_same_durations(data):
     model = small(min_duration=3, max_iter=3, warm_start=True).fit(X, y)
     model.set_params(max_iter=6).fit(X, y)
     assert all_equal(model.predict_proba(X), whole.predict_proba(X))
-    with pytest.raises(ParameterError, match="'min_duration' parameter of TreeCRF was 3 in the last fit and is 2 now"):
+    with pytest.raises(ParameterError, match="'min_duration' parameter was 3 in the last fit and is 2 now"):
         model.set_params(min_duration=2).fit(X, y)
 
 
@@ -272,6 +272,6 @@ def test_what_does_not_go_together(data, setting, needed):
 
 
 def test_a_beam_after_fit_is_refused(data):
-    model = small(min_duration=2).fit(*data).set_params(beam=1)
+    model = small(min_duration=2).fit(*data)
     with pytest.raises(ParameterError, match=re.escape("chains with minimum durations (min_duration) have no beam")):
-        model.predict(data[0])
+        model.predict(data[0], beam=1)

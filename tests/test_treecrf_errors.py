@@ -100,7 +100,9 @@ ABSURD = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in ABSURD.items() for value in values])
 def test_absurd_parameters(name, value):
-    with pytest.raises(ParameterError, match=rf"The '{name}' parameter of TreeCRF must be .*\. Got .* instead"):
+    with pytest.raises(
+        ParameterError, match=rf"The '{name}' parameter of (TreeCRF|Method) must be .*\. Got .* instead"
+    ):
         small(**{name: value}).fit(X, Y)
 
 
@@ -227,9 +229,11 @@ def test_bad_input_after_fit(use, error, match):
 
 def test_parameters_changed_after_fit_are_checked_too():
     model = small().fit(X, Y)
-    for change, match in (({"decoding": "best"}, "'decoding'"), ({"beam": 0}, "'beam'"), ({"n_jobs": 0}, "'n_jobs'")):
+    for change, match in (({"decoding": "best"}, "'decoding'"), ({"n_jobs": 0}, "'n_jobs'")):
         with pytest.raises(ParameterError, match=match):
             small().fit(X, Y).set_params(**change).predict(X)
+    with pytest.raises(ParameterError, match="'beam' parameter of predict must be an int of 1 or more or None"):
+        model.predict(X, beam=0)
     assert len(model.predict_kbest([X[0][:2]], 1_000_000)[0]) == 9  # as many as there are
 
 

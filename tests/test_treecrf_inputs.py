@@ -472,13 +472,14 @@ def test_a_wide_beam_is_exact_and_a_narrow_one_still_answers(potentials, order):
     X, y = chains(6, lengths=(2, 9))
     model = small(order=order, potentials=potentials).fit(X, y)
     exact, labels = model.predict_proba(X), model.predict(X)
-    model.set_params(beam=3**order)
-    assert all_equal(model.predict_proba(X), exact)
-    assert all_equal(model.predict(X), labels)
-    model.set_params(beam=1)
-    assert [p.shape for p in model.predict_proba(X)] == [p.shape for p in exact]
-    assert all(np.allclose(p.sum(axis=1), 1, atol=1e-5) for p in model.predict_proba(X))
-    assert [len(found) for found in model.set_params(decoding="viterbi").predict(X)] == [len(found) for found in labels]
+    assert all_equal(model.predict_proba(X, beam=3**order), exact)
+    assert all_equal(model.predict(X, beam=3**order), labels)
+    narrow = model.predict_proba(X, beam=1)
+    assert [p.shape for p in narrow] == [p.shape for p in exact]
+    assert all(np.allclose(p.sum(axis=1), 1, atol=1e-5) for p in narrow)
+    assert [len(found) for found in model.set_params(decoding="viterbi").predict(X, beam=1)] == [
+        len(found) for found in labels
+    ]
 
 
 def test_auto_is_joint_for_few_labels_and_factored_for_many():

@@ -14,6 +14,7 @@ from seqboost.datasets import remove_values
 from seqboost.exceptions import ParameterError
 from seqboost.features.policies import POLICIES
 from seqboost.training import starting
+from tests.support.estimators import with_method
 
 LENGTHS = (1, 2, 9, 14, 3, 7, 25, 30, 11, 5, 16, 20, 13, 8, 2, 1, 18, 22, 10, 15)
 CHAINS = [(0, "joint"), (1, "joint"), (1, "factored"), (2, "joint"), (2, "factored")]
@@ -77,7 +78,7 @@ def model_of(policy, **settings):
         "window": 1, "max_iter": 3, "min_samples_leaf": 2, "max_leaf_nodes": 6, "l2_regularization": 1.0,
         "early_stopping": False, "init": "labels", "random_state": 0, "n_jobs": 1,
     }  # fmt: skip
-    return TreeCRF(missing=policy, **{**defaults, **settings})
+    return TreeCRF(missing=policy, **with_method({**defaults, **settings}))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

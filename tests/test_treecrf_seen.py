@@ -83,7 +83,7 @@ def test_file_and_pickle_there_and_back(tmp_path):
     for other in (seqboost.load(path), pickle.loads(pickle.dumps(model))):
         assert all_equal(model.predict_proba(X), other.predict_proba(X))
         assert np.array_equal(model.log_prob(X, y), other.log_prob(X, y))
-        assert other.get_params()["contexts"] == "seen"
+        assert other.get_params()["method__contexts"] == "seen"
     again = tmp_path / "again.seqboost"
     seqboost.load(path).save(again)
     assert path.read_bytes() == again.read_bytes()
@@ -117,10 +117,11 @@ def test_file_of_a_version_without_contexts_loads(tmp_path):
     model = small().fit(X, y)
     model.save(path)
     header, arrays = read_model(path)
-    del header["parameters"]["contexts"], header["lasting"]["contexts"]
+    header["parameters"].pop("method")
+    del header["lasting"]["contexts"]
     write_model(path, header, arrays)
     loaded = seqboost.load(path)
-    assert loaded.contexts == "all"
+    assert loaded.method is None
     assert all_equal(model.predict_proba(X), loaded.predict_proba(X))
 
 
@@ -133,7 +134,7 @@ def test_warm_start_goes_on_where_the_last_fit_stopped():
         np.concatenate(parts.predict_proba(X)), np.concatenate(whole.predict_proba(X)), atol=1e-5
     )
     with pytest.raises(ParameterError, match="'contexts' parameter was 'seen' in the last fit"):
-        parts.set_params(contexts="all").fit(X, y)
+        parts.set_params(method__contexts="all").fit(X, y)
 
 
 def test_weight_two_is_repetition():
@@ -199,7 +200,7 @@ def test_transition_scores_of_order_1():
 
 
 def test_clone_and_scikit_learn_parameters():
-    assert clone(seen()).get_params()["contexts"] == "seen"
+    assert clone(seen()).get_params()["method__contexts"] == "seen"
 
 
 def test_errors():
@@ -221,7 +222,7 @@ def test_errors():
     with pytest.raises(ParameterError, match="predict_marginals has an entry for every context"):
         model.predict_marginals(X)
     with pytest.raises(ParameterError, match="no beam search, got beam=2"):
-        model.set_params(beam=2).predict(X)
+        model.predict(X, beam=2)
     with pytest.raises(AttributeError, match="transition_scores_ is there for order=1"):
         _ = model.transition_scores_
     hidden = [list(labels) for labels in y]

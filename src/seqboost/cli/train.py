@@ -61,15 +61,20 @@ class StopOnInterrupt:
 
 
 def estimator(options: dict[str, Any], settings: list[str]) -> Any:
-    """Make the estimator; ``settings`` are further parameters, ``name=value``."""
+    """Make the estimator; ``settings`` are further parameters, ``name=value``, those of Method among them."""
     parameters = {name: value for name, value in options.items() if value is not None}
-    known = seqboost.TreeCRF().get_params()
+    method = seqboost.Method()
+    known = [name for name in seqboost.TreeCRF().get_params(deep=False) if name != "method"]
     for setting in settings:
         name, equals, text = setting.partition("=")
-        if not equals or name not in known:
-            names = ", ".join(sorted(known))
+        if equals and name in method.get_params():
+            method.set_params(**{name: parsed(text, f"set {name}")})
+            parameters["method"] = method
+        elif equals and name in known:
+            parameters[name] = parsed(text, f"set {name}")
+        else:
+            names = ", ".join(sorted([*known, *method.get_params()]))
             raise ParameterError(f"--set {setting}: expected name=value, with one of these names: {names}")
-        parameters[name] = parsed(text, f"set {name}")
     return seqboost.TreeCRF(**parameters)
 
 

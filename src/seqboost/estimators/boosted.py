@@ -29,6 +29,7 @@ from seqboost.core.parameters import (
 )
 from seqboost.core.stored import Stored
 from seqboost.estimators.arguments import callback_list, unchanged_on_failure, validation_pair, where
+from seqboost.estimators.labeler import MANY_LABELS
 from seqboost.estimators.method import Method
 from seqboost.estimators.persistence import EARLIER, plain, revived, with_null, without_null
 from seqboost.estimators.prediction import PREDICTION_RULES, WEIGHTED_VITERBI, SequenceLabeler
@@ -272,6 +273,10 @@ class BoostedChain(BoostedLabeler):
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+
+    @property
+    def _label_limit(self) -> int | None:
+        return None if self.potentials == "factored" else MANY_LABELS
 
     def _config(self) -> FitConfig:
         check_parameters(type(self).__name__, vars(self), self._rules)

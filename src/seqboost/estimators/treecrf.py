@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from seqboost.estimators.boosted import BoostedChain
-from seqboost.estimators.labeler import MANY_LABELS
 
 __all__ = ["TreeCRF"]
 
@@ -179,7 +178,3 @@ class TreeCRF(BoostedChain):
     """
 
     _takes_sets = True
-
-    @property
-    def _label_limit(self) -> int | None:
-        return None if self.potentials == "factored" else MANY_LABELS
