@@ -42,9 +42,9 @@ class LabelCounts(NamedTuple):
         weights = np.ones(len(true)) if weights is None else weights
         is_right = true == predicted
         return cls(
-            np.bincount(true, weights, n_labels),
-            np.bincount(predicted, weights, n_labels),
-            np.bincount(true[is_right], weights[is_right], n_labels),
+            _sums(true, weights, n_labels),
+            _sums(predicted, weights, n_labels),
+            _sums(true[is_right], weights[is_right], n_labels),
         )
 
 
@@ -147,6 +147,11 @@ def _f1(counts: LabelCounts) -> NDArray[np.float64]:
     occurs = counts.true > 0
     found: NDArray[np.float64] = 2 * counts.right[occurs] / (counts.true[occurs] + counts.predicted[occurs])
     return found
+
+
+def _sums(codes: NDArray[Any], weights: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
+    """Return the sum of the weights of each code."""
+    return np.bincount(codes, weights=weights, minlength=n_labels).astype(np.float64, copy=False)
 
 
 def _mean(values: NDArray[np.float64]) -> float:

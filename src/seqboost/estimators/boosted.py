@@ -397,7 +397,7 @@ class BoostedChain(BoostedLabeler):
         model = FrozenModel.from_arrays(arrays, stored.field("model", dict))
         model.binner.check_schema(self._schema)
         past = {name: without_null(values) for name, values in header["history"].items()}
-        history = History(np.ones(1, dtype=bool), np.ones(1), **past)
+        history = History(np.ones(1, dtype=bool), np.ones(1), lists=past)
         if len(self.classes_) != model.forest.n_labels:
             raise ValueError(f"{len(self.classes_)} labels have names, but {model.forest.n_labels} have trees")
         linear_fit = LinearFit.from_json(header["linear_fit"]) if header.get("linear_fit") else None

@@ -131,7 +131,7 @@ class ChainObjective(ABC):
             self._predictions.fill(self._gradient[:, start:stop], start)
 
     def _watched(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials | None:
-        """Return the chains of the watched sequences alone, for objectives without marginals; None if there are none."""
+        """Return the chains of the watched sequences, for objectives without marginals; None if there are none."""
         if self._predictions is None or self._predictions.first_row >= len(self._labels):
             return None
         row = self._predictions.first_row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -191,13 +190,8 @@ def _resumed_scores(
 
 
 def _resumed_history(earlier: FitResult, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
-    """Return the history up to the kept rounds, to go on with; NaN for validation scores that were not taken then."""
+    """Return the history up to the kept rounds, to go on with."""
     n_kept = earlier.best_iteration + 1
     kept = {name: values[:n_kept] for name, values in earlier.history.to_dict().items()}
-    for name in ("validation_score", "validation_accuracy"):
-        if is_training.all():
-            kept.pop(name, None)
-        else:
-            kept.setdefault(name, [math.nan] * n_kept)
     kept.setdefault("evaluations", [1.0] * n_kept)  # models of earlier versions have none
-    return History(is_training, weights, **kept)
+    return History(is_training, weights, lists=kept)
