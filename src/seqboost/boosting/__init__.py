@@ -4,6 +4,7 @@ from seqboost.boosting.columns import tree_columns, tree_policies
 from seqboost.boosting.directions import ConjugateEnsemble
 from seqboost.boosting.ensemble import MAX_LEAF_VALUE, Ensemble, TreeFitter
 from seqboost.boosting.history import (
+    VALIDATION,
     Callback,
     FunctionCallback,
     History,
@@ -21,6 +22,7 @@ from seqboost.boosting.steps import Ascent, FixedStep, LineSearch, SafeStep, Ste
 __all__ = [
     "MAX_LEAF_VALUE",
     "METRICS",
+    "VALIDATION",
     "Ascent",
     "Boosting",
     "Callback",

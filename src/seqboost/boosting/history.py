@@ -135,10 +135,10 @@ class History:
 
     ``train_score`` and ``validation_score`` are mean log-likelihoods per observed position (weighted by sequence);
     ``train_accuracy`` and ``validation_accuracy`` are shares of positions whose most probable label is the right one
-    (of those whose label is known exactly, not as one of a set). Metrics have lists named alike, as ``validation_macro_f1``: of the evaluation sets or, if there are none, of the
-    training sequences. "validation" is the first evaluation set, which stops training; lists of others begin with
-    their names. ``evaluations`` counts how often a round looked at the objective: once, and again for every step it
-    tried.
+    (of those whose label is known exactly, not as one of a set). Metrics have lists named alike, as
+    ``validation_macro_f1``: of the evaluation sets or, if there are none, of the training sequences. "validation" is
+    the first evaluation set, which stops training; lists of others begin with their names. ``evaluations`` counts how
+    often a round looked at the objective: once, and again for every step it tried.
 
     Attributes
     ----------

@@ -102,8 +102,8 @@ class ChainObjective(ABC):
     ) -> Derivatives:
         """Return the derivatives that the buffers hold, with those of the table."""
         return Derivatives(
-            self._gradient, self._hessian, *of_table, log_likelihood, n_correct, self.n_observed, caution, self._n_exact,
-            self._predictions,
+            self._gradient, self._hessian, *of_table, log_likelihood, n_correct, self.n_observed, caution,
+            self._n_exact, self._predictions,
         )  # fmt: skip
 
     @cached_property
