@@ -45,14 +45,18 @@ def test_sequences_of_weight_zero_do_not_count():
 
 
 def test_refresh_scores_the_newest_round_again():
-    history = History(np.array([True, False]), np.ones(2), train_score=[-3.0, -2.0], validation_score=[np.nan] * 2,
-                      train_accuracy=[0.1, 0.2], validation_accuracy=[np.nan] * 2, step=[0.0, 0.25],
-                      seconds=[0.0, 7.0], evaluations=[1.0, 2.0])  # fmt: skip
+    lists = {
+        "train_score": [-3.0, -2.0], "train_accuracy": [0.1, 0.2], "step": [0.0, 0.25], "seconds": [0.0, 7.0],
+        "evaluations": [1.0, 2.0], "test_score": [-1.0, -1.0],
+    }  # fmt: skip
+    history = History(np.array([True, False]), np.ones(2), lists=lists)
     history.refresh(derivatives([-1.5, -4.0], [1, 0], [1, 2]))
     assert history.train_score == [-3.0, -1.5]
     assert np.array_equal(history.validation_score, [np.nan, -2.0], equal_nan=True)
-    assert history.train_accuracy == [0.1, 1.0]
-    assert (history.step, history.seconds) == ([0.0, 0.25], [0.0, 7.0])
+    assert history.lists["train_accuracy"] == [0.1, 1.0]
+    assert (history.step, history.lists["seconds"]) == ([0.0, 0.25], [0.0, 7.0])
+    assert "test_score" not in history.to_dict()  # of a set that is there no more
+    assert {len(values) for values in history.to_dict().values()} == {2}
 
 
 def test_lists_handed_out_are_copies():

@@ -227,7 +227,7 @@ def test_steps_grow_up_to_newtons_share_and_no_further(joint, monkeypatch):
         last = shop.history.step[-1] if shop.history.step else 0.0
         assert step <= limit * (1 + 1e-5)
         assert step == pytest.approx(min(max(first, steps_module.STEP_GROWTH * last), max(limit, first)), rel=1e-5)
-        shop.history.step.append(step)
+        shop.history.lists.setdefault("step", []).append(step)
     assert step > first
 
 
@@ -262,8 +262,8 @@ def test_the_likelihood_of_the_record_is_that_of_the_scores(joint):
     assert kept.n_rounds == ensemble.n_rounds == 4
     found = shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum() / len(shop.rows)
     assert shop.history.train_score[-1] == pytest.approx(found)
-    assert len(shop.history.train_score) == len(shop.history.step) == len(shop.history.seconds) == 5
-    assert shop.history.step[0] == shop.history.seconds[0] == 0
+    assert len(shop.history.train_score) == len(shop.history.step) == len(shop.history.lists["seconds"]) == 5
+    assert shop.history.step[0] == shop.history.lists["seconds"][0] == 0
 
 
 def test_the_table_of_the_best_round_is_returned():

@@ -41,7 +41,7 @@ def test_line_search_comes_close_to_the_top(joint):
             values.append(shop.objective.log_likelihood(ensemble.scores, ensemble.table).sum())
         ensemble.repeat(boosted, found.step)
         assert top >= max(values) - 0.05 * (top - before)
-        shop.history.step.append(found.step)
+        shop.history.lists.setdefault("step", []).append(found.step)
 
 
 @BOTH

@@ -80,5 +80,5 @@ def test_times_and_arrays_in_other_arguments():
             make(three_days)
     with pytest.raises(ParameterError, match=r"class_weight\['a'\] is np.timedelta64\(3,'D'\)"):
         seqboost.TreeCRF(class_weight={"a": three_days}).fit(X, Y)
-    with pytest.raises(ParameterError, match=r"eval_set must be a list of one pair \(X, y\); got a ndarray"):
+    with pytest.raises(ParameterError, match=r"eval_set must be a list of pairs \(X, y\); got a ndarray"):
         seqboost.TreeCRF().fit(X, Y, eval_set=np.array(3))

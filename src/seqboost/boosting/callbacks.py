@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from seqboost.boosting.history import Callback, FunctionCallback, Progress, Stopping
+from seqboost.boosting.history import VALIDATION, Callback, FunctionCallback, Progress, Stopping
 from seqboost.core.exceptions import ParameterError
 
 __all__ = [
@@ -29,15 +29,16 @@ __all__ = [
 def early_stopping(stopping_rounds: int, min_delta: float = 0.0) -> Stopping:
     """Stop when the validation score has not risen for some rounds, and keep the best round.
 
-    It takes the place of ``n_iter_no_change`` and ``tol``. The score is the log-likelihood per position of ``X_val``
-    and ``y_val`` (or ``eval_set``), or of the sequences that ``early_stopping`` holds out.
+    It takes the place of ``n_iter_no_change`` and ``tol``. The score is the log-likelihood per position, or the first
+    ``eval_metric``, of ``X_val`` and ``y_val`` (or the first ``eval_set``), or of the sequences that ``early_stopping``
+    holds out.
 
     Parameters
     ----------
     stopping_rounds : int
         Rounds without improvement that are waited for.
     min_delta : float, default=0.0
-        What counts as improvement, in log-likelihood per position.
+        What counts as improvement, in units of the score.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def log_evaluation(period: int = 1) -> Callback:
 
 
 def record_evaluation(eval_result: dict[str, Any]) -> Callback:
-    """Fill a dict with scores and accuracies by data set and round, as in ``evals_result_``; entry 0 is the start.
+    """Fill a dict with scores and metrics by data set and round, as in ``evals_result_``; entry 0 is the start.
 
     Examples
     --------
@@ -99,34 +100,62 @@ def record_evaluation(eval_result: dict[str, Any]) -> Callback:
 
     def record(progress: Progress) -> None:
         eval_result.clear()
-        eval_result.update(evaluations(progress.history))
+        eval_result.update(evaluations(progress.history, progress.set_names))
 
     return FunctionCallback(record, may_stop=False)
 
 
-def retell(history: dict[str, list[float]], max_iter: int, callbacks: Sequence[Callback]) -> None:
+def retell(
+    history: dict[str, list[float]],
+    max_iter: int,
+    callbacks: Sequence[Callback],
+    set_names: tuple[str, ...] = VALIDATION,
+) -> None:
     """Tell callbacks of a training that has ended, round by round."""
     for iteration in range(1, len(history["train_score"])):
         until_then = {name: values[: iteration + 1] for name, values in history.items()}
         record = {name: values[iteration] for name, values in history.items()}
         for callback in callbacks:
-            callback(Progress(iteration, max_iter, record, until_then))
+            callback(Progress(iteration, max_iter, record, until_then, set_names=set_names))
 
 
-def evaluations(history: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:
-    """Return scores and accuracies of a history by data set."""
-    return {
-        part: {"log_likelihood": history[f"{name}_score"], "accuracy": history[f"{name}_accuracy"]}
-        for part, name in (("training", "train"), ("validation", "validation"))
-        if f"{name}_score" in history
-    }
+def evaluations(
+    history: dict[str, list[float]], set_names: Sequence[str] = VALIDATION
+) -> dict[str, dict[str, list[float]]]:
+    """Return scores, accuracies and metrics of a history by data set.
+
+    Parameters
+    ----------
+    history : dict of lists
+        As ``history_``.
+    set_names : sequence of str, default=("validation",)
+        Names of the evaluation sets; lists of the first begin with "validation", whatever it is called.
+
+    Examples
+    --------
+    >>> history = {"train_score": [-0.7], "validation_score": [-0.6], "validation_macro_f1": [0.5], "step": [0.0]}
+    >>> evaluations(history, ["valid_0"])
+    {'training': {'log_likelihood': [-0.7]}, 'valid_0': {'log_likelihood': [-0.6], 'macro_f1': [0.5]}}
+    """
+    prefixes = {"train": "training", "validation": set_names[0], **{name: name for name in set_names[1:]}}
+    found: dict[str, dict[str, list[float]]] = {}
+    for key, values in history.items():
+        fitting = [prefix for prefix in prefixes if key.startswith(f"{prefix}_")]
+        if fitting:
+            prefix = max(fitting, key=len)
+            metric = key.removeprefix(f"{prefix}_")
+            found.setdefault(prefixes[prefix], {})["log_likelihood" if metric == "score" else metric] = values
+    return found
 
 
 def describe(progress: Progress) -> str:
     """Return one line about a round: of the validation sequences if there are any, else of the training sequences."""
     part = "validation" if "validation_score" in progress.record else "train"
-    score, accuracy = progress.record[f"{part}_score"], progress.record[f"{part}_accuracy"]
-    return f"[{progress.iteration}/{progress.max_iter}] {part} log-likelihood {score:.4f} accuracy {accuracy:.4f}"
+    of_part = evaluations({name: [value] for name, value in progress.record.items()}, ["validation"])
+    values = of_part["validation" if part == "validation" else "training"]
+    texts = [f"{name} {value:.4f}" for name, (value,) in values.items()]
+    line = f"[{progress.iteration}/{progress.max_iter}] {part} {' '.join(texts)}"
+    return line.replace("log_likelihood", "log-likelihood", 1)
 
 
 def _is_whole(value: Any) -> bool:

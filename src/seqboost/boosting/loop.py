@@ -83,7 +83,7 @@ class Kept(NamedTuple):
 
 
 def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int = 0) -> Kept:
-    """Add rounds to the ensemble; keep those up to the best validation score, or all.
+    """Add rounds to the ensemble; keep those up to the best score of the first evaluation set, or all.
 
     Parameters
     ----------
@@ -96,6 +96,7 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
     n_earlier : int, default=0
         Rounds of an earlier fit (warm start), which count towards ``max_iter``.
     """
+    history.watch(task.objective, task.opening)
     objective = task.objective_of(n_earlier)
     derivatives = objective.derivatives(ensemble.scores, ensemble.table, task.n_threads)
     if history.train_score:
@@ -118,16 +119,18 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
         derivatives = stepped.derivatives
         record = history.record(derivatives, stepped.step, time.perf_counter() - began, stepped.n_evaluations)
         n_rounds = iteration + 1
-        if task.stopping is None or n_rounds <= task.stopping.best(history.validation_score, first_choice):
+        if task.stopping is None or n_rounds <= task.stopping.best(history.watched, first_choice):
             kept = Kept(n_rounds, ensemble.table)
         if task.callbacks:
-            progress = Progress(n_rounds, task.max_iter, record, history.to_dict())
+            progress = Progress(
+                n_rounds, task.max_iter, record, history.to_dict(), watched=history.watched, set_names=history.set_names
+            )
             if task.snapshot is not None and any(callback.sees_model for callback in task.callbacks):
                 progress = replace(progress, model=task.snapshot(kept))
             answers = [callback(progress) for callback in task.callbacks]  # all are called, whatever the first returns
             if any(answers):
                 break
-        if task.stopping is not None and task.stopping.should_stop(history.validation_score[first_choice:]):
+        if task.stopping is not None and task.stopping.should_stop(history.watched[first_choice:]):
             break
     return kept
 

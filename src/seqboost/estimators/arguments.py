@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from seqboost.boosting import Callback, as_callback
+from seqboost.boosting import VALIDATION, Callback, as_callback, check_set_names
 from seqboost.core.exceptions import ParameterError, SeqboostError
 
-__all__ = ["callback_list", "unchanged_on_failure", "validation_pair", "where"]
+__all__ = ["callback_list", "evaluation_sets", "set_names", "unchanged_on_failure", "where"]
 
 
 @contextmanager
@@ -45,19 +45,45 @@ def callback_list(callbacks: Any) -> list[Callback]:
     return [as_callback(callback) for callback in listed]
 
 
-def validation_pair(X_val: Any, y_val: Any, sample_weight_val: Any, eval_set: Any) -> tuple[Any, Any]:
-    """Return validation data given either way, (None, None) if there are none."""
-    if eval_set is not None:
-        if X_val is not None or y_val is not None:
-            raise ParameterError("give validation data as X_val and y_val or as eval_set, not both")
-        pairs = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) == 2 else eval_set
-        is_list = isinstance(pairs, (list, tuple)) and len(pairs) == 1
-        if not is_list or not isinstance(pairs[0], (list, tuple)) or len(pairs[0]) != 2:
-            raise ParameterError(
-                f"eval_set must be a list of one pair (X, y); got a {type(eval_set).__name__}"
-                + (f" of {len(eval_set)}" if isinstance(eval_set, (list, tuple)) else "")
-            )
-        return pairs[0][0], pairs[0][1]
+def evaluation_sets(X_val: Any, y_val: Any, sample_weight_val: Any, eval_set: Any) -> list[tuple[Any, Any, Any]]:
+    """Return X, y and weights of the evaluation sets, given either way; none if there are none."""
+    if eval_set is None:
+        X_val, y_val = _validation_pair(X_val, y_val, sample_weight_val)
+        return [] if X_val is None else [(X_val, y_val, sample_weight_val)]
+    if X_val is not None or y_val is not None:
+        raise ParameterError("give validation data as X_val and y_val or as eval_set, not both")
+    sets = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) == 2 else eval_set
+    # [X, y] with two sequences each would pass for two pairs, if a list could be one of several.
+    pair = (list, tuple) if isinstance(sets, (list, tuple)) and len(sets) == 1 else tuple
+    is_list = isinstance(sets, (list, tuple)) and len(sets) > 0
+    if not is_list or not all(isinstance(one, pair) and len(one) == 2 for one in sets):
+        raise ParameterError(
+            f"eval_set must be a list of pairs (X, y); got a {type(eval_set).__name__}"
+            + (f" of {len(eval_set)}, not all of them pairs" if isinstance(eval_set, (list, tuple)) else "")
+        )
+    if len(sets) == 1:
+        return [(*sets[0], sample_weight_val)]
+    weights = [None] * len(sets) if sample_weight_val is None else sample_weight_val
+    if not isinstance(weights, (list, tuple)) or len(weights) != len(sets):
+        raise ParameterError(
+            f"sample_weight_val must be a list with the weights of each of the {len(sets)} pairs of eval_set, or None "
+            f"for equal ones; got a {type(sample_weight_val).__name__}"
+            + (f" of {len(weights)}" if isinstance(weights, (list, tuple)) else "")
+        )
+    return [(*one, weight) for one, weight in zip(sets, weights, strict=True)]
+
+
+def set_names(eval_names: Any, n_sets: int) -> tuple[str, ...]:
+    """Return the names of the evaluation sets: as given, or "validation" for one, or LightGBM's for several."""
+    if eval_names is not None:
+        if n_sets == 0:
+            raise ParameterError("eval_names needs the evaluation sets it names: eval_set, or X_val and y_val")
+        return check_set_names([eval_names] if isinstance(eval_names, str) else eval_names, n_sets)
+    return VALIDATION if n_sets <= 1 else tuple(f"valid_{number}" for number in range(n_sets))
+
+
+def _validation_pair(X_val: Any, y_val: Any, sample_weight_val: Any) -> tuple[Any, Any]:
+    """Return validation data, (None, None) if there are none."""
     if (X_val is None) != (y_val is None):
         missing = "y_val" if y_val is None else "X_val"
         raise ParameterError(f"X_val and y_val must be given together, but {missing} is missing")

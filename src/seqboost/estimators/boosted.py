@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.boosting import Callback, History
+from seqboost.boosting import VALIDATION, Callback, History, as_metrics, check_set_names
 from seqboost.boosting.callbacks import evaluations
 from seqboost.chain import Potentials, SeenPotentials
 from seqboost.core.exceptions import ParameterError
@@ -28,7 +28,7 @@ from seqboost.core.parameters import (
     verbose_rule,
 )
 from seqboost.core.stored import Stored
-from seqboost.estimators.arguments import callback_list, unchanged_on_failure, validation_pair, where
+from seqboost.estimators.arguments import callback_list, evaluation_sets, set_names, unchanged_on_failure, where
 from seqboost.estimators.labeler import MANY_LABELS
 from seqboost.estimators.method import Method
 from seqboost.estimators.persistence import EARLIER, plain, revived, with_null, without_null
@@ -49,6 +49,7 @@ from seqboost.training import (
     train,
 )
 from seqboost.training.config import Auto, lasting_settings, with_lasting_settings
+from seqboost.training.dataset import Dataset
 from seqboost.training.durations import min_duration_rule
 from seqboost.training.interrupt import StopOnInterrupt
 from seqboost.training.missing import split_surrogates
@@ -57,9 +58,9 @@ from seqboost.training.transitions import followers
 __all__ = ["BoostedChain", "BoostedLabeler"]
 
 NO_ROUNDS = (
-    "{} keeps no round of boosting: none raised the log-likelihood of the held-out sequences (or of the training "
-    "sequences, without any held out), so labels are predicted from {} alone. Check that y belongs to X; try a lower "
-    "learning_rate or a larger window."
+    "{} keeps no round of boosting: none raised the log-likelihood (or the first eval_metric) of the held-out "
+    "sequences (or of the training sequences, without any held out), so labels are predicted from {} alone. Check that "
+    "y belongs to X; try a lower learning_rate or a larger window."
 )
 STARTS = {"labels": "their transitions", "linear": "the linear start (init_ is 'linear')"}
 INTERRUPTED = "Training was interrupted: {} keeps the best model so far, of {} rounds."
@@ -140,6 +141,8 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
         y_val: Any = None,
         sample_weight_val: Any = None,
         eval_set: Any = None,
+        eval_names: Any = None,
+        eval_metric: Any = None,
         callbacks: Sequence[Callback | Callable[..., Any]] = (),
     ) -> Self:
         """Train on sequences.
@@ -159,8 +162,19 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
             Weights of sequences.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
             Validation sequences.
-        eval_set : list of one (X, y) pair, optional
-            The same, as other boosting libraries have it.
+        eval_set : list of (X, y) pairs, optional
+            The same, as other boosting libraries have it. The first pair stops training; others are evaluated after
+            each round, and ``sample_weight_val`` is then a list with the weights of each.
+        eval_names : list of str, optional
+            Names of the pairs in ``evals_result_``; "validation" for a single one, "valid_0", "valid_1", … for several.
+        eval_metric : str, callable or list of these, optional
+            Metrics to take after each round, of the evaluation sets or held-out sequences (else of the training
+            sequences); the first one stops training, instead of the log-likelihood. Names are "macro_f1",
+            "weighted_f1", "balanced_accuracy", "cohen_kappa", "matthews_corrcoef", "sequence_accuracy", "log_loss",
+            "log_likelihood" and "accuracy". A function is called as ``metric(y_true, y_pred)`` with two lists that hold
+            an array of labels for each sequence, without unobserved positions; it returns a number, where more is
+            better, or ``(name, value, is_higher_better)``. Labels are those of the posterior, weighted by
+            ``class_weight``.
         callbacks : sequence of Callback or callable, optional
             Called after every round with a :class:`~seqboost.Progress`; a true answer stops training. Some are in
             :mod:`seqboost.callbacks`. With others that may stop nothing is tuned: they see the one training there is.
@@ -171,16 +185,19 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
         self : the labeler itself
         """
         config, called = self._config(), callback_list(callbacks)
-        X_val, y_val = validation_pair(X_val, y_val, sample_weight_val, eval_set)
+        metrics = as_metrics(eval_metric)
+        evaluated = evaluation_sets(X_val, y_val, sample_weight_val, eval_set)
+        names = set_names(eval_names, len(evaluated))
         earlier = self._result if self.warm_start and hasattr(self, "_result") else None
         with (
             scikit_callbacks(self, X, y, sample_weight, config.max_iter) as hooks,
             unchanged_on_failure(self),
         ):
             data = self._read(X, y, sample_weight, known=earlier is not None)
-            if X_val is not None:
-                with where("In the validation data"):
-                    data = replace(data, validation=self._known(X_val, y_val, sample_weight_val, "y_val"))
+            sets = self._read_sets(evaluated)
+            data = replace(
+                data, validation=sets[0] if sets else None, others=tuple(sets[1:]), set_names=names, metrics=metrics
+            )
             with StopOnInterrupt() as interrupt:
                 self._set_result(self._train(config, data, [*called, *hooks, interrupt], earlier))
         if interrupt.is_asked:
@@ -196,6 +213,15 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
         if self.class_weight is not None:
             weights = class_weights(self.class_weight, self.classes_, training.labels)
         return FitData(training, self.classes_, None, weights)
+
+    def _read_sets(self, evaluated: Sequence[tuple[Any, Any, Any]]) -> list[Dataset]:
+        """Read evaluation sets, each given as X, y and weights."""
+        sets = []
+        for number, (X, y, weights) in enumerate(evaluated):
+            place = "the validation data" if len(evaluated) == 1 else f"eval_set[{number}]"
+            with where(f"In {place}"):
+                sets.append(self._known(X, y, weights, "y_val" if len(evaluated) == 1 else f"{place}[1]"))
+        return sets
 
 
 class BoostedChain(BoostedLabeler):
@@ -344,7 +370,7 @@ class BoostedChain(BoostedLabeler):
         self.n_iter_ = len(history["train_score"]) - 1
         self.best_iteration_ = result.best_iteration
         self.best_score_ = result.best_score
-        self.evals_result_ = evaluations(history)
+        self.evals_result_ = evaluations(history, result.history.set_names)
         self.tuning_ = list(result.tuning)
         self.potentials_ = result.potentials
         self.window_ = config.features.window
@@ -388,6 +414,7 @@ class BoostedChain(BoostedLabeler):
             "lasting": {name: plain(value) for name, value in lasting_settings(result.config).items()},
             "model": header,
             "history": {name: with_null(values) for name, values in result.history.to_dict().items()},
+            "set_names": list(result.history.set_names),
             "best_iteration": result.best_iteration,
             "refitted": result.refitted,
             "linear_fit": None if result.linear_fit is None else result.linear_fit.to_json(),
@@ -406,7 +433,8 @@ class BoostedChain(BoostedLabeler):
         model = FrozenModel.from_arrays(arrays, stored.field("model", dict))
         model.binner.check_schema(self._schema)
         past = {name: without_null(values) for name, values in header["history"].items()}
-        history = History(np.ones(1, dtype=bool), np.ones(1), **past)
+        named = header.get("set_names", list(VALIDATION))
+        history = History(np.ones(1, dtype=bool), np.ones(1), check_set_names(named, max(1, len(named))), lists=past)
         if len(self.classes_) != model.forest.n_labels:
             raise ValueError(f"{len(self.classes_)} labels have names, but {model.forest.n_labels} have trees")
         linear_fit = LinearFit.from_json(header["linear_fit"]) if header.get("linear_fit") else None

@@ -138,7 +138,7 @@ def _completed(parameters: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def with_null(values: list[float]) -> list[float | None]:
     """Return scores as JSON can hold them: null for those that were not taken."""
-    return [None if math.isnan(value) else value for value in values]
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def without_null(values: list[float | None]) -> list[float]:

@@ -10,6 +10,7 @@ from seqboost.evaluation.labelling import LabelledSequences, label_sequences
 from seqboost.evaluation.mcnemar import McNemar, mcnemar
 from seqboost.evaluation.permutation import PermutationTest, permutation_test
 from seqboost.evaluation.report import Evaluation, evaluate
+from seqboost.evaluation.scorers import SequenceScorer, sequence_scorer
 from seqboost.evaluation.scores import (
     Confusion,
     LabelScore,
@@ -32,6 +33,7 @@ __all__ = [
     "McNemar",
     "PermutationTest",
     "SequenceKFold",
+    "SequenceScorer",
     "SpanScores",
     "accuracy",
     "calibration",
@@ -44,5 +46,6 @@ __all__ = [
     "mcnemar",
     "permutation_test",
     "sequence_accuracy",
+    "sequence_scorer",
     "span_scores",
 ]

@@ -103,7 +103,7 @@ def label_sequences(model: Any, X: Any, y: Any = None, *, allow_missing_columns:
         lacking["proba"] = _reason(error)
     if truth is not None:
         try:
-            log_prob = np.asarray(model.log_prob(given, _observed(batch, truth, set(classes))), dtype=np.float64)
+            log_prob = np.asarray(model.log_prob(given, known_labels(batch, truth, set(classes))), dtype=np.float64)
         except UNABLE as error:
             lacking["log_prob"] = _reason(error)
     predicted = [labels.tolist() for labels in by_sequence(batch, model.predict(given))]
@@ -140,7 +140,7 @@ def by_sequence(batch: SequenceBatch, answer: Any) -> list[NDArray[Any]]:
     return [flat[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
-def _observed(batch: SequenceBatch, truth: list[list[Any]], known: set[Any]) -> Any:
+def known_labels(batch: SequenceBatch, truth: list[list[Any]], known: set[Any]) -> Any:
     """Return labels in the user's form, None for those that the model does not know."""
     flat = np.empty(batch.n_rows, dtype=object)
     flat[:] = [label if label in known else None for labels in truth for label in labels]

@@ -10,6 +10,7 @@ from seqboost.objectives.likelihood import Likelihood
 from seqboost.objectives.local import LocalLikelihood
 from seqboost.objectives.objective import Objective
 from seqboost.objectives.positionlikelihood import PositionLikelihood
+from seqboost.objectives.predictions import Predictions
 from seqboost.objectives.pseudolikelihood import PseudoLikelihood
 from seqboost.objectives.seen import SeenLikelihood
 
@@ -23,6 +24,7 @@ __all__ = [
     "LocalLikelihood",
     "Objective",
     "PositionLikelihood",
+    "Predictions",
     "PseudoLikelihood",
     "SeenLikelihood",
     "best_effect",

@@ -29,6 +29,7 @@ from scipy.special import expit, log_softmax
 
 from seqboost.core.jit import jit
 from seqboost.objectives.derivatives import Derivatives
+from seqboost.objectives.predictions import Predictions
 
 __all__ = ["BOTH", "FUTURE", "PAST", "BagLikelihood", "Bags", "bag_sums"]
 
@@ -158,6 +159,8 @@ class BagLikelihood:
         self._known = np.where(self._observed, labels, 0)
         lengths = np.diff(offsets)
         self._row_weights = np.where(self._observed, np.repeat(sequence_weights, lengths), 0.0)
+        self._labels = labels
+        self._predictions: Predictions | None = None
         self._n_observed: NDArray[np.int64] = np.add.reduceat(self._observed, offsets[:-1], dtype=np.int64)
 
     def derivatives(
@@ -176,6 +179,8 @@ class BagLikelihood:
         own = np.where(self._observed, log_p[rows, self._known], 0.0)
         correct = self._observed & (log_p.argmax(axis=1) == self._known)
         starts = self._offsets[:-1]
+        if self._predictions is not None:
+            self._predictions.fill(np.exp(log_p).T[:, :, None].astype(np.float32), 0)
         return Derivatives(
             gradient=gradient.astype(np.float32)[None, :, None],
             hessian=hessian.astype(np.float32)[None, :, None],
@@ -185,7 +190,12 @@ class BagLikelihood:
             n_correct=np.add.reduceat(correct, starts, dtype=np.int64),
             n_observed=self._n_observed,
             caution=1.0,
+            predictions=self._predictions,
         )
+
+    def watch_positions(self, first_row: int = 0, label_weights: NDArray[np.float64] | None = None) -> None:
+        """Have ``derivatives`` say from now on what positions are labeled; see ``Predictions``."""
+        self._predictions = Predictions(self._labels, first_row, label_weights)
 
     def log_likelihood(
         self, scores: NDArray[np.float32], table: NDArray[np.float64] | None = None, n_threads: int = 1

@@ -150,6 +150,7 @@ class BeamLikelihood(ChainObjective):
 
     def _fill(self, rows: slice, n_correct: NDArray[np.int64], first: int, last: int) -> None:
         """Turn marginals into gradient and curvature."""
+        self._keep_predictions(rows.start, rows.stop)
         prob, weights = self._gradient[:, rows], self._row_weights[rows].astype(np.float32)[None, :, None]
         best = prob.sum(axis=2).argmax(axis=0)
         starts = self._offsets[first:last] - rows.start

@@ -10,13 +10,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import Potentials
+from seqboost.chain import Potentials, posterior
 from seqboost.core.contexts import ContextSpace, observed_contexts
 from seqboost.core.exceptions import ParameterError
 from seqboost.core.labelsets import UNOBSERVED, LabelSets
 from seqboost.objectives import checks
 from seqboost.objectives.derivatives import Derivatives
 from seqboost.objectives.forbidden import raise_if_forbidden
+from seqboost.objectives.predictions import Predictions
 
 __all__ = ["ChainObjective"]
 
@@ -30,6 +31,7 @@ class ChainObjective(ABC):
     takes_sets: ClassVar[bool] = False  # whether a label may be one of a set
     n_observed: NDArray[np.int64]
     _chunks: Sequence[tuple[int, int]]
+    _predictions: Predictions | None = None
 
     def __init__(
         self,
@@ -100,7 +102,8 @@ class ChainObjective(ABC):
     ) -> Derivatives:
         """Return the derivatives that the buffers hold, with those of the table."""
         return Derivatives(
-            self._gradient, self._hessian, *of_table, log_likelihood, n_correct, self.n_observed, caution, self._n_exact
+            self._gradient, self._hessian, *of_table, log_likelihood, n_correct, self.n_observed, caution,
+            self._n_exact, self._predictions,
         )  # fmt: skip
 
     @cached_property
@@ -109,6 +112,36 @@ class ChainObjective(ABC):
         if self._sets is None:
             return None
         return np.add.reduceat(self._labels > UNOBSERVED, self._offsets[:-1], dtype=np.int64)
+
+    def watch_positions(self, first_row: int = 0, label_weights: NDArray[np.float64] | None = None) -> None:
+        """Have ``derivatives`` say from now on what positions are labeled.
+
+        Parameters
+        ----------
+        first_row : int, default=0
+            Where a sequence starts: positions before it are left out.
+        label_weights : ndarray of float64, shape (K,), optional
+            Weights of labels at prediction, as in :class:`~seqboost.objectives.predictions.Predictions`.
+        """
+        self._predictions = Predictions(self._labels, first_row, label_weights)
+
+    def _keep_predictions(self, start: int, stop: int) -> None:
+        """Take predictions from the marginals that the buffer of the gradient holds at the rows start:stop."""
+        if self._predictions is not None:
+            self._predictions.fill(self._gradient[:, start:stop], start)
+
+    def _watched(self, scores: NDArray[np.float32], table: NDArray[np.float64]) -> Potentials | None:
+        """Return the chains of the watched sequences, for objectives without marginals; None if there are none."""
+        if self._predictions is None or self._predictions.first_row >= len(self._labels):
+            return None
+        row = self._predictions.first_row
+        offsets = self._offsets[np.searchsorted(self._offsets, row) :] - row
+        return Potentials(np.ascontiguousarray(scores[:, row:]), table, offsets, self._space.order, self._end)
+
+    def _predict_watched(self, watched: Potentials | None, n_threads: int) -> None:
+        """Take predictions from a forward-backward pass over the watched sequences."""
+        if self._predictions is not None and watched is not None:
+            self._predictions.fill(posterior(watched, n_threads=n_threads).marginals, self._predictions.first_row)
 
     @abstractmethod
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.objectives.predictions import Predictions
+
 __all__ = ["Derivatives"]
 
 
@@ -35,6 +37,8 @@ class Derivatives:
         How many times the curvature "mixing" exceeds p(1 − p), on average over what is fitted; 1 for the others.
     n_exact : ndarray of int64, shape (n_sequences,), or None
         Observed positions whose label is known exactly, not as one of a set; None: all of them.
+    predictions : Predictions or None
+        What single positions are labeled, if the objective was asked to say so (``watch_positions``).
     """
 
     gradient: NDArray[np.float32]
@@ -46,3 +50,4 @@ class Derivatives:
     n_observed: NDArray[np.int64]
     caution: float
     n_exact: NDArray[np.int64] | None = None
+    predictions: Predictions | None = None

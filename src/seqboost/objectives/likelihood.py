@@ -152,6 +152,7 @@ class Likelihood(ChainObjective):
             tau_forward=self._tau[0] if mixing else None,
             tau_backward=self._tau[1] if mixing else None,
         )
+        self._keep_predictions(int(self._offsets[first]), int(self._offsets[last]))
         right, left = self._reach
         if mixing:
             joint = self._n_slots > 1

@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain import locally_normalised
 from seqboost.core.contexts import observed_contexts
 from seqboost.core.jit import jit
 from seqboost.core.offsets import sequence_chunks
@@ -89,6 +90,8 @@ class LocalLikelihood(ChainObjective):
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         log_prob, n_correct = self._run(scores, table, self._curvature, n_threads)
+        watched = self._watched(scores, table)
+        self._predict_watched(None if watched is None else locally_normalised(watched), n_threads)
         sums = (self._table_gradient.sum(axis=0), self._table_hessian.sum(axis=0))
         return self._as_derivatives(log_prob, n_correct, sums if self.has_table else (None, None))
 

@@ -24,3 +24,7 @@ class Objective(Protocol):
     ) -> NDArray[np.float64]:
         """Give the value of each sequence alone; what ``derivatives`` gave stays valid."""
         ...
+
+    def watch_positions(self, first_row: int = 0, label_weights: NDArray[np.float64] | None = None) -> None:
+        """Have ``derivatives`` say from now on what positions are labeled; see ``Predictions``."""
+        ...

@@ -203,6 +203,7 @@ class PositionLikelihood(ChainObjective):
             tau_forward=self._tau[0] if measures else None, tau_backward=self._tau[1] if measures else None,
         )  # fmt: skip
         messages = cast("PairMessages | None", found)
+        self._keep_predictions(begin, stop)
         self._prob[begin:stop] = self._sum_terms(self._gradient, first, last, value, n_correct)
         self._table_sums[chunk] = 0.0
         if not fits:  # held-out sequences

@@ -140,6 +140,7 @@ class PseudoLikelihood(ChainObjective):
     def derivatives(self, scores: NDArray[np.float32], table: NDArray[np.float64], n_threads: int = 1) -> Derivatives:
         """Give gradient and curvature at these scores; see :meth:`ChainObjective.derivatives`."""
         sums = self._run(scores, table, self._found, self._curvature, n_threads)
+        self._predict_watched(self._watched(scores, table), n_threads)
         return self._as_derivatives(
             sums.log_prob, sums.n_correct, self._table_derivatives() if self.has_table else (None, None)
         )

@@ -124,6 +124,7 @@ class SeenLikelihood(Likelihood):
             sums=Sums(self._weights, mean, variance, mixing),
         )  # fmt: skip
         rows = slice(self._offsets[first], self._offsets[last])
+        self._keep_predictions(int(rows.start), int(rows.stop))
         right, left = self._reach
         setting = (rows.start, rows.stop, self._curvature)
         subtract_expected(self._gradient, self._hessian, self._row_weights, right, left, self._best, setting)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.boosting import VALIDATION, Metric
 from seqboost.core.labelsets import LabelSets, join_sets
 from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.training.dataset import Dataset
@@ -19,12 +20,12 @@ __all__ = ["Positions"]
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Training sequences, then validation sequences, as boosting sees them.
+    """Training sequences, then those of each evaluation set, as boosting sees them.
 
     Attributes
     ----------
     parts : tuple of Dataset
-        The training sequences, and the validation sequences if there are any.
+        The training sequences, and those of each evaluation set.
     binned : BinnedRows
         Columns of all of them.
     labels : ndarray of int32, shape (n_rows,)
@@ -37,6 +38,10 @@ class Positions:
         Weights of labels; None: all are 1.
     sets : ndarray of bool, shape (n_sets, n_labels), or None
         The labels of each set.
+    set_names : tuple of str
+        Names of the evaluation sets.
+    metrics : tuple of Metric
+        What is computed of them in every round.
     """
 
     parts: tuple[Dataset, ...]
@@ -46,21 +51,25 @@ class Positions:
     classes: NDArray[Any]
     class_weights: NDArray[np.float64] | None = None
     sets: LabelSets | None = None
+    set_names: tuple[str, ...] = VALIDATION
+    metrics: tuple[Metric, ...] = ()
 
     @classmethod
     def together(cls, binner: FeatureBinner, data: FitData, n_threads: int) -> Positions:
-        """Bin training and validation sequences."""
-        parts = (data.training,) if data.validation is None else (data.training, data.validation)
+        """Bin training sequences and those of evaluation sets."""
+        parts = (data.training,) if data.validation is None else (data.training, data.validation, *data.others)
         binned = [binner.transform(part.batch, n_threads=n_threads) for part in parts]
         labels, sets = reduce(join_sets, [(part.labels, part.sets) for part in parts])
         return cls(
             parts,
-            binned[0] if len(binned) == 1 else BinnedRows.concatenate(*binned),
+            reduce(BinnedRows.concatenate, binned),
             labels,
             np.concatenate([part.weights for part in parts]),
             data.classes,
             data.class_weights,
             sets,
+            data.set_names,
+            data.metrics,
         )
 
     @property
@@ -77,6 +86,11 @@ class Positions:
     def is_training(self) -> NDArray[np.bool_]:
         """Whether each sequence is one of training."""
         return np.arange(len(self.weights)) < len(self.training.weights)
+
+    @property
+    def part(self) -> NDArray[np.int64]:
+        """Number of the evaluation set of each sequence, −1 for training sequences."""
+        return np.repeat(np.arange(len(self.parts)) - 1, [len(part.weights) for part in self.parts])
 
     @property
     def offsets(self) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.boosting import History
+from seqboost.boosting import VALIDATION, History, Metric
 from seqboost.linear import LinearFit
 from seqboost.model import FrozenModel
 from seqboost.training.config import FitConfig
@@ -29,15 +29,24 @@ class FitData:
     classes : ndarray of shape (n_labels,)
         The labels.
     validation : Dataset or None
-        Sequences that the user holds out for early stopping.
+        Sequences that the user holds out for early stopping: the first evaluation set.
     class_weights : ndarray of shape (n_labels,) or None
         Weights of labels; None: all are 1.
+    others : tuple of Dataset
+        Further evaluation sets, which have no part in the model.
+    set_names : tuple of str
+        Names of the evaluation sets.
+    metrics : tuple of Metric
+        What is computed of them in every round; the first one decides about stopping, or else the log-likelihood.
     """
 
     training: Dataset
     classes: NDArray[Any]
     validation: Dataset | None = None
     class_weights: NDArray[np.float64] | None = None
+    others: tuple[Dataset, ...] = ()
+    set_names: tuple[str, ...] = VALIDATION
+    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)

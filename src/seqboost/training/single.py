@@ -119,7 +119,8 @@ def train_again(result: FitResult, data: FitData, callbacks: Sequence[Callback])
     step help before they are done, which takes absurd steps, the model stays as it is.
     """
     config = replace(result.config, max_iter=result.best_iteration)
-    again = train_once(config, replace(data, validation=None), callbacks=callbacks, linear_fit=result.linear_fit)
+    whole = replace(data, validation=None, others=(), metrics=())
+    again = train_once(config, whole, callbacks=callbacks, linear_fit=result.linear_fit)
     if again.best_iteration < result.best_iteration:
         return result
     return replace(again, history=result.history, config=result.config, refitted=True)

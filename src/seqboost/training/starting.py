@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from seqboost.boosting import History, label_table
+from seqboost.boosting import Evaluator, History, label_table
 from seqboost.chain import Potentials, posterior
 from seqboost.core.contexts import ContextSpace, observed_contexts
 from seqboost.core.exceptions import InputError
@@ -131,10 +131,11 @@ def linear_task(
         return None
     columns = linear.columns if linear is not None else LinearColumns.fit(data.training.batch, binner)
     parts = [columns.transform(part.batch) for part in data.parts]
-    rows = parts[0] if len(parts) == 1 else LinearRows.concatenate(*parts)
+    rows = reduce(LinearRows.concatenate, parts)
     table, end = chain
+    weights = np.where(data.part <= 0, data.weights, 0.0)  # only the first evaluation set decides anything
     return LinearTask(
-        columns, rows, data.labels, data.weights, len(data.training.weights), table, config.chain.order, end,
+        columns, rows, data.labels, weights, len(data.training.weights), table, config.chain.order, end,
         config.n_threads, data.sets,
     )  # fmt: skip
 
@@ -153,7 +154,7 @@ def fresh_start(
     """
     table, end = chain
     scores = np.zeros((len(data.classes), len(data.labels), n_slots), dtype=np.float32)
-    history = History(data.is_training, data.weights)
+    history = _history(data, config)
     if task is None:
         return Start(scores, table, end, history, None, linear_fit)
     linear, table, plan = _fit_linear(task, data, config, None if linear_fit is None else linear_fit.plan)
@@ -166,7 +167,7 @@ def resumed_start(data: Positions, task: LinearTask | None, earlier: FitResult, 
     model = earlier.model
     start = _resumed_scores(task, model.linear, earlier.linear_fit, config)
     scores = forest_scores(model.forest, data.binned, config.n_threads, start=start)
-    history = _resumed_history(earlier, data.is_training, data.weights)
+    history = _history(data, config, _kept_lists(earlier))
     return Start(scores, model.table, model.end, history, model.linear, earlier.linear_fit)
 
 
@@ -190,14 +191,16 @@ def _resumed_scores(
     return cross_scores(task, linear, fit.plan, config.seed)
 
 
-def _resumed_history(earlier: FitResult, is_training: NDArray[np.bool_], weights: NDArray[np.float64]) -> History:
-    """Return the history up to the kept rounds, to go on with; NaN for validation scores that were not taken then."""
+def _history(data: Positions, config: FitConfig, lists: dict[str, list[float]] | None = None) -> History:
+    """Return a history that takes the metrics of a fit, and goes on with lists if there are any."""
+    label_weights = None if config.weights_in_terms else data.class_weights
+    evaluator = Evaluator(data.metrics, data.labels, data.offsets, data.classes, label_weights)
+    return History(data.part, data.weights, data.set_names, evaluator, lists or {})
+
+
+def _kept_lists(earlier: FitResult) -> dict[str, list[float]]:
+    """Return the history up to the kept rounds, to go on with."""
     n_kept = earlier.best_iteration + 1
     kept = {name: values[:n_kept] for name, values in earlier.history.to_dict().items()}
-    for name in ("validation_score", "validation_accuracy"):
-        if is_training.all():
-            kept.pop(name, None)
-        else:
-            kept.setdefault(name, [math.nan] * n_kept)
     kept.setdefault("evaluations", [1.0] * n_kept)  # models of earlier versions have none
-    return History(is_training, weights, **kept)
+    return kept

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from seqboost.boosting import Callback
 from seqboost.chain import Potentials
+from seqboost.core.exceptions import ParameterError
 from seqboost.core.parameters import (
     check_parameters,
     integer,
@@ -196,6 +197,11 @@ class FutureFeatureMEMM(BoostedLabeler):
         patterns = PatternConfig(
             self.bag_size, self.direction, self.patterns, self.max_patterns, float(self.pattern_start)
         )
+        if data.metrics or data.others:
+            raise ParameterError(
+                f"{type(self).__name__} takes one evaluation set and no eval_metric: the log-likelihood of that set "
+                f"decides when to stop"
+            )
         data = with_held_out(data, config)
         growth = Growth(config, plain_fields(patterns), data)
         with fit_progress(data, config.verbose) as progress, progress.training("boosting", config.max_iter) as bars:
