@@ -20,6 +20,7 @@ import report
 from accuracy import similar
 from data import LOADERS, crfsuite_attributes, indicator_rows, load, word_attributes
 from peers import cut_long
+from seqboost import Method
 
 SETS = tuple(LOADERS)
 ATTRIBUTES = {"conll2000": crfsuite_attributes, "ncbi_disease": word_attributes}
@@ -46,8 +47,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "order=2": {"order": 2},
     "potentials=factored": {"potentials": "factored"},
     "potentials=joint": {"potentials": "joint"},
-    "curvature=newton": {"curvature": "newton"},
-    "n_bags=3": {"n_bags": 3},
+    "curvature=newton": {"method": Method(curvature="newton")},
+    "n_bags=3": {"method": Method(n_bags=3)},
     "trees=per_label": {"trees": "per_label"},
     "trees=shared": {"trees": "shared"},
     "init=linear": {"init": "linear"},

@@ -15,6 +15,7 @@ import numpy as np
 
 import report
 from data import load
+from seqboost import Method
 
 COMMON: dict[str, Any] = {
     "window": 6, "potentials": "factored", "trees": "per_label",
@@ -24,7 +25,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "shared trees": {"trees": "shared"},
     "shared trees, 63 leaves": {"trees": "shared", "max_leaf_nodes": 63},
     "shared trees, linear start": {"trees": "shared", "init": "linear"},
-    "shared trees, order 2, seen contexts": {"trees": "shared", "order": 2, "contexts": "seen"},
+    "shared trees, order 2, seen contexts": {"trees": "shared", "order": 2, "method": Method(contexts="seen")},
 }
 
 

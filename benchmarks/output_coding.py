@@ -23,7 +23,7 @@ import numpy as np
 import report
 from data import Split, load
 from reproduction import tasks
-from seqboost import OutputCoding, TreeCRF, VotedPerceptron
+from seqboost import Method, OutputCoding, TreeCRF, VotedPerceptron
 from seqboost.datasets import make_hmm
 from seqboost.estimators.family import codes
 from seqboost.estimators.family.bits import plain_batch
@@ -129,7 +129,14 @@ def run(name: str, window: int, kind: str, jobs: int) -> None:
     for history in HISTORIES[name]:
         coded(name, window, kind, "i-SECOC" if history == 0 else f"c-SECOC({history})", history, jobs)
     for beam in BEAMS if name in ("nettalk", "conll2000") else ():
-        whole(name, window, kind, f"beam {beam}", beam=beam, n_jobs=jobs)
+        whole(
+            name,
+            window,
+            kind,
+            f"beam {beam}",
+            **({"method": Method(beam=beam)} if kind == "GTB" else {"beam": beam}),
+            n_jobs=jobs,
+        )
     whole(name, window, kind, "exact", n_jobs=jobs)
     if kind == "GTB" and name != "conll2000":
         whole(name, window, kind, "exact, TreeCRF()", **DEFAULTS, n_jobs=jobs)

@@ -18,9 +18,10 @@ from sklearn.model_selection import GroupKFold
 import report
 from accuracy import similar
 from data import load
+from seqboost import Method
 from seqboost.evaluation import mcnemar
 
-PAPER = {"curvature": "count", "step": "fixed", "learning_rate": 1.0, "potentials": "joint",
+PAPER = {"method": Method(curvature="count", step="fixed"), "learning_rate": 1.0, "potentials": "joint",
          "min_samples_leaf": 1, "trees": "per_label", "random_state": 0}  # fmt: skip
 PENALTIES, LEAVES = (10.0, 40.0, 160.0, 640.0, 2560.0, 10240.0), (3, 5, 10, 20, 40, 80)
 ROUTES = {

@@ -16,30 +16,31 @@ import numpy as np
 
 import report
 from data import Split, load
+from seqboost import Method, TreeCRF
 from seqboost.evaluation import mcnemar
 
-PAPER = {"curvature": "count", "step": "fixed", "learning_rate": 1.0, "l2_regularization": 0.0}
-METHODS: dict[str, dict[str, Any]] = {
-    "all": PAPER,
-    "1p/3n": {**PAPER, "sampling": "1p/3n"},
-    "0.5p/0.5n": {**PAPER, "sampling": "0.5p/0.5n"},
-    "balanced": {**PAPER, "sampling": "balanced"},
-    "pseudo-likelihood start": {**PAPER, "pseudo_likelihood_rounds": 20},
-    "LS": {**PAPER, "step": "line_search"},
-    "CG": {**PAPER, "direction": "conjugate"},
-    "CG+LS": {**PAPER, "direction": "conjugate", "step": "line_search"},
-    "Newton": {"curvature": "newton", "step": "fixed", "learning_rate": 0.1},
-    "mixing": {"learning_rate": 0.5},
-    "mixing, GOSS": {"learning_rate": 0.5, "sampling": "goss"},
-    "mixing, 5 bags": {"learning_rate": 0.5, "n_bags": 5},
+PAPER = {"curvature": "count", "step": "fixed"}
+OF_PAPER, OURS = {"learning_rate": 1.0, "l2_regularization": 0.0}, {"learning_rate": 0.5}
+METHODS: dict[str, tuple[Method, dict[str, Any]]] = {
+    "all": (Method(**PAPER), OF_PAPER),
+    "1p/3n": (Method(**PAPER, sampling="1p/3n"), OF_PAPER),
+    "0.5p/0.5n": (Method(**PAPER, sampling="0.5p/0.5n"), OF_PAPER),
+    "balanced": (Method(**PAPER, sampling="balanced"), OF_PAPER),
+    "pseudo-likelihood start": (Method(**PAPER, pseudo_likelihood_rounds=20), OF_PAPER),
+    "LS": (Method(curvature="count", step="line_search"), OF_PAPER),
+    "CG": (Method(**PAPER, direction="conjugate"), OF_PAPER),
+    "CG+LS": (Method(curvature="count", step="line_search", direction="conjugate"), OF_PAPER),
+    "Newton": (Method(curvature="newton", step="fixed"), {"learning_rate": 0.1}),
+    "mixing": (Method(), OURS),
+    "mixing, GOSS": (Method(sampling="goss"), OURS),
+    "mixing, 5 bags": (Method(n_bags=5), OURS),
 }
 WINDOWS = {"protein": 5, "hyphen": 0, "stress": 6}
 
 
-def curves(split: Split, window: int, settings: dict[str, Any], rounds: int) -> tuple[dict[str, Any], list[np.ndarray]]:
+def curves(split: Split, window: int, method: str, rounds: int) -> tuple[dict[str, Any], list[np.ndarray]]:
     """Fit one method; return its history and its predictions after the last round."""
-    from seqboost import TreeCRF
-
+    settings = METHODS[method][1]
     model = TreeCRF(
         window=window,
         potentials="joint",
@@ -48,12 +49,13 @@ def curves(split: Split, window: int, settings: dict[str, Any], rounds: int) -> 
         random_state=0,
         max_iter=rounds,
         n_iter_no_change=rounds,
+        method=METHODS[method][0],
         **settings,
     )
     watched = {"X_val": split.X_test, "y_val": split.y_test}
     model.set_params(max_iter=1).fit(split.X_train, split.y_train, **watched)  # compiles, so that times are times
     model.set_params(max_iter=rounds).fit(split.X_train, split.y_train, **watched)
-    last = TreeCRF(**{**model.get_params(), "early_stopping": False}).fit(split.X_train, split.y_train)
+    last = TreeCRF(**{**model.get_params(deep=False), "early_stopping": False}).fit(split.X_train, split.y_train)
     return model.history_, [np.asarray(p) for p in last.predict(split.X_test)]
 
 
@@ -66,7 +68,7 @@ def draw(name: str, found: dict[str, dict[str, Any]]) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     for method, history in found.items():
-        first = METHODS[method].get("pseudo_likelihood_rounds", 0)
+        first = METHODS[method][0].pseudo_likelihood_rounds
         seconds = np.cumsum(history["seconds"])[first:]
         axes[0].plot(seconds, history["validation_score"][first:], label=method)
         axes[1].plot(seconds, 100 * np.array(history["validation_accuracy"])[first:], label=method)
@@ -91,11 +93,11 @@ def run(name: str, rounds: int) -> list[dict[str, Any]]:
     split = load(name)[0]
     rows, found = [], {}
     baseline: list[np.ndarray] = []
-    for method, settings in METHODS.items():
-        history, labels = curves(split, WINDOWS[name], settings, rounds)
+    for method in METHODS:
+        history, labels = curves(split, WINDOWS[name], method, rounds)
         baseline = baseline or labels
         found[method] = history
-        first = settings.get("pseudo_likelihood_rounds", 0)
+        first = METHODS[method][0].pseudo_likelihood_rounds
         scores = np.array(history["validation_score"])
         right = np.concatenate(labels) == np.concatenate(split.y_test)
         row = {

@@ -326,7 +326,7 @@ def _models() -> list[tuple[str, Callable[[], Any]]]:
         ("numbers", tree()),
         ("numbers", tree(trees="per_label", potentials="joint")),
         ("numbers", tree(potentials="factored", window=3, decoding="viterbi")),
-        ("numbers", tree(order=2, n_bags=2)),
+        ("numbers", tree(order=2, method=seqboost.Method(n_bags=2))),
         ("binary", tree(class_weight="balanced")),
         ("holes", tree(missing="surrogate", trees="per_label", potentials="joint")),
         ("holes", tree(missing="instance_weighting")),

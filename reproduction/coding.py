@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
 from reproduction.tasks import bits, cut, load, right_words, share
-from seqboost import OutputCoding, TreeCRF, VotedPerceptron
+from seqboost import Method, OutputCoding, TreeCRF, VotedPerceptron
 from seqboost.datasets import Split, make_cycle, make_hmm
 
 __all__ = [
@@ -135,7 +135,10 @@ def _model(cell: Cell, quick: bool) -> Any:
     if method.startswith(EXACT):
         return base
     if method.startswith(BEAM):
-        return base.set_params(beam=int(method.removeprefix(BEAM)))
+        beam = int(method.removeprefix(BEAM))
+        return (
+            base.set_params(beam=beam) if cell.get("base") == PERCEPTRON else base.set_params(method=Method(beam=beam))
+        )
     base.set_params(order=0 if method == "iid" else 1)
     return OutputCoding(base, n_bits=cell["bits"], cascade=CASCADES[method], random_state=0)
 

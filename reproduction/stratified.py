@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from reproduction.experiment import Cell, Experiment, Figure, Outcome, Row
-from reproduction.tasks import PAPER, SETS, WINDOWS, load
-from seqboost import TreeCRF
+from reproduction.tasks import PAPER, PAPER_METHOD, SETS, WINDOWS, load
+from seqboost import Method, TreeCRF
 
 __all__ = ["EXPERIMENTS"]
 
@@ -31,7 +31,7 @@ def _run(cell: Cell, quick: bool) -> Outcome:
         window=WINDOWS[cell["set"]],
         min_samples_leaf=10,
         n_iter_no_change=rounds,
-        **{**PAPER, **METHODS[cell["method"]]},
+        **{**PAPER, "method": Method(**{**PAPER_METHOD, **METHODS[cell["method"]]})},
     )
     watched = {"X_val": split.X_test, "y_val": split.y_test}
     model.set_params(max_iter=1).fit(split.X_train, split.y_train, **watched)  # compiles, so that times are times

@@ -9,6 +9,7 @@ from test_boosting_loop import Workshop
 from treecrf_data import all_equal, chains, small
 
 import seqboost
+from seqboost import Method
 from seqboost.boosting import (
     Ascent,
     ConjugateEnsemble,
@@ -22,6 +23,11 @@ from seqboost.boosting import steps as steps_module
 from seqboost.exceptions import ParameterError
 
 BOTH = pytest.mark.parametrize("joint", [True, False])
+
+
+def method_of(model):
+    """Return the method of an estimator, with its defaults."""
+    return model.method or Method()
 
 
 @BOTH
@@ -124,7 +130,7 @@ def test_the_model_has_the_scores_of_training(method, potentials):
     X, y = chains(24)
     model = small(**method, potentials=potentials, max_iter=6).fit(X, y)
     n_positions = sum(map(len, y))
-    if model.objective == "likelihood":
+    if method_of(model).objective == "likelihood":
         found = model.log_prob(X, y).sum() / n_positions
         assert found == pytest.approx(model.history_["train_score"][-1], rel=1e-4)
     assert len(model.history_["evaluations"]) == len(model.history_["train_score"])
@@ -139,10 +145,10 @@ def test_early_stopping_keeps_the_best_round_of_every_method(method):
     X_val, y_val = chains(20, seed=1)
     model = small(**method, early_stopping=True, max_iter=40, n_iter_no_change=5, learning_rate=0.5)
     model.fit(X, y, X_val=X_val, y_val=y_val)
-    first = model.pseudo_likelihood_rounds
+    first = method_of(model).pseudo_likelihood_rounds
     scores = model.history_["validation_score"]
     assert model.best_iteration_ == first + int(np.argmax(scores[first:]))
-    if model.objective == "likelihood":
+    if method_of(model).objective == "likelihood":
         found = model.log_prob(X_val, y_val).sum() / sum(map(len, y_val))
         assert found == pytest.approx(scores[model.best_iteration_], rel=1e-4)
 
@@ -171,7 +177,7 @@ def test_pseudo_likelihood_rounds_are_followed_by_the_likelihood():
 @pytest.mark.parametrize("value", [0, 1.5, "3n", True, [0.5], "uniform"])
 def test_sampling_must_be_something_that_is_known(value):
     X, y = chains()
-    with pytest.raises(ParameterError, match="'sampling' parameter of TreeCRF must be None, a share above 0"):
+    with pytest.raises(ParameterError, match="'sampling' parameter of Method must be None, a share above 0"):
         small(sampling=value).fit(X, y)
 
 

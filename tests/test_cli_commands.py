@@ -214,7 +214,7 @@ def _listening():
 def test_interrupt_asks_the_loop_to_stop():
     words, labels = ["banana", "tomato"] * 15, ["010101", "010101"] * 15
     model = seqboost.TreeCRF(max_iter=50, window=1, refit=True)
-    with StopOnInterrupt(model) as stop:
+    with StopOnInterrupt() as stop:
 
         def press(progress):
             if progress.iteration == 3:
@@ -256,7 +256,7 @@ def test_interrupt_in_the_second_training_keeps_the_first_model():
 
 
 def test_pressing_twice_gives_up():
-    stop = StopOnInterrupt(None)
+    stop = StopOnInterrupt()
     stop._ask(2, None)
     with pytest.raises(KeyboardInterrupt):
         stop._ask(2, None)
@@ -310,7 +310,7 @@ def test_nohup_is_respected(tmp_path):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         guarded(lambda: signal.raise_signal(signal.SIGHUP))()
-        with StopOnInterrupt(None) as stop:
+        with StopOnInterrupt() as stop:
             signal.raise_signal(signal.SIGHUP)
         assert not stop.is_asked
     finally:

@@ -10,6 +10,7 @@ from seqboost.exceptions import InputError, ParameterError
 from seqboost.inspection import explain, feature_importances, linear_weights, transitions
 from seqboost.inspection.explanation import _Scorer
 from seqboost.inspection.nodes import node_means
+from tests.support.estimators import with_method
 
 
 def numeric_data(seed=0, n=30, n_labels=3):
@@ -46,7 +47,7 @@ MODELS = {
 def fitted(name, data=numeric_data):
     X, y = data()
     settings = {"max_iter": 8, "min_samples_leaf": 3, "early_stopping": False, "random_state": 0}
-    return seqboost.TreeCRF(**settings, **MODELS[name]).fit(X, y), X
+    return seqboost.TreeCRF(**settings, **with_method(MODELS[name])).fit(X, y), X
 
 
 @pytest.mark.parametrize("data", [numeric_data, word_data])

@@ -196,7 +196,7 @@ try:
 except ImportError as error:  # scikit-learn itself needs its callbacks
     print("cannot be tried" if "seqboost" not in str(error) else error)
 else:
-    from seqboost.estimators.scikit import with_callbacks
+    from seqboost.estimators.arguments import with_callbacks
     print(hasattr(TreeCRF(), "set_callbacks"), with_callbacks(len) is len)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Which regression examples the trees of a round are fitted to: values of ``TreeCRF(sampling=...)``."""
+"""Which regression examples the trees of a round are fitted to: values of ``Method(sampling=...)``."""
 
 from seqboost.boosting.sampling import Goss, Sequences, Stratified, Trimmed, Uniform
 

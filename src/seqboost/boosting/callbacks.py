@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ def retell(
 
 
 def evaluations(
-    history: dict[str, list[float]], set_names: Sequence[str] = VALIDATION
+    history: Mapping[str, list[float]], set_names: Sequence[str] = VALIDATION
 ) -> dict[str, dict[str, list[float]]]:
     """Return scores, accuracies and metrics of a history by data set.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -29,6 +29,26 @@ VALIDATION = ("validation",)
 """The name of the evaluation set, if there is but one and it has no other."""
 
 
+class _Rounds(Mapping[str, list[float]]):
+    """The lists of a history up to a round, copied when they are looked at."""
+
+    def __init__(self, lists: dict[str, list[float]]) -> None:
+        self._lists = {name: (values, len(values)) for name, values in lists.items() if values}
+
+    def __getitem__(self, name: str) -> list[float]:
+        """Return a list."""
+        values, length = self._lists[name]
+        return values[:length]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of all lists."""
+        return iter(self._lists)
+
+    def __len__(self) -> int:
+        """Return the number of lists."""
+        return len(self._lists)
+
+
 @dataclass(frozen=True)
 class Progress:
     """What a callback is told after each round.
@@ -41,7 +61,7 @@ class Progress:
         Rounds asked for.
     record : dict of str to float
         The newest entry of each list of the history.
-    history : dict of lists
+    history : mapping of lists
         Everything up to this round, as in ``history_``.
     model : estimator or None
         A fitted estimator of the best rounds so far, for callbacks whose ``sees_model`` is true.
@@ -55,7 +75,7 @@ class Progress:
     iteration: int
     max_iter: int
     record: dict[str, float]
-    history: dict[str, list[float]] = field(repr=False)
+    history: Mapping[str, list[float]] = field(repr=False)
     model: Any = field(default=None, repr=False)
     watched: list[float] = field(default_factory=list, repr=False)
     set_names: tuple[str, ...] = VALIDATION
@@ -282,6 +302,10 @@ class History:
         for values in self.lists.values():
             del values[-1:]
         self.record(derivatives, step, seconds, int(n_evaluations))
+
+    def until_now(self) -> Mapping[str, list[float]]:
+        """Return the lists by name, as they are now."""
+        return _Rounds(self.lists)
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the lists by name; without validation sequences their lists are left out."""

@@ -123,7 +123,12 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
             kept = Kept(n_rounds, ensemble.table)
         if task.callbacks:
             progress = Progress(
-                n_rounds, task.max_iter, record, history.to_dict(), watched=history.watched, set_names=history.set_names
+                n_rounds,
+                task.max_iter,
+                record,
+                history.until_now(),
+                watched=history.watched,
+                set_names=history.set_names,
             )
             if task.snapshot is not None and any(callback.sees_model for callback in task.callbacks):
                 progress = replace(progress, model=task.snapshot(kept))

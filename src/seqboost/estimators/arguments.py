@@ -1,15 +1,31 @@
-"""Arguments of ``fit``: what they may be, and what becomes of the estimator when they are something else."""
+"""Arguments of ``fit``: what they may be, and what becomes of the estimator when they are something else.
+
+Callbacks may also be those of scikit-learn (``sklearn.callback``, from 1.9 on):
+``TreeCRF().set_callbacks(ProgressBar())``. With an older scikit-learn, estimators have no ``set_callbacks``, and all
+else is the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from seqboost.boosting import VALIDATION, Callback, as_callback, check_set_names
+from seqboost.boosting import VALIDATION, Callback, FunctionCallback, Progress, as_callback, check_set_names
 from seqboost.core.exceptions import ParameterError, SeqboostError
 
-__all__ = ["callback_list", "evaluation_sets", "set_names", "unchanged_on_failure", "where"]
+__all__ = [
+    "CallbackSupportMixin",
+    "callback_list",
+    "evaluation_sets",
+    "scikit_callbacks",
+    "set_names",
+    "unchanged_on_failure",
+    "where",
+    "with_callbacks",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -90,3 +106,43 @@ def _validation_pair(X_val: Any, y_val: Any, sample_weight_val: Any) -> tuple[An
     if X_val is None and sample_weight_val is not None:
         raise ParameterError("sample_weight_val needs the validation data it weighs: X_val and y_val, or eval_set")
     return X_val, y_val
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's class of that name."""
+
+    def _with_callbacks(method: F) -> F:
+        return method
+
+
+def with_callbacks(method: F) -> F:
+    """Have scikit-learn's callbacks torn down when ``fit`` ends, also by an error."""
+    decorated: F = _with_callbacks(method)
+    return decorated
+
+
+@contextmanager
+def scikit_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any, max_rounds: int) -> Iterator[list[Callback]]:
+    """Give the callback that tells scikit-learn's callbacks of each round, if there are any.
+
+    They see the fitted estimator at the end of ``fit`` only: freezing the model after every round would cost too much.
+    """
+    if not getattr(estimator, "_skl_callbacks", None):
+        yield []
+        return
+    told = {"estimator": estimator, "X": X, "y": y}
+    if sample_weight is not None:
+        told["metadata"] = {"sample_weight": sample_weight}
+    context = estimator._init_callback_context(max_subtasks=max_rounds).call_on_fit_task_begin(**told)
+
+    def tell(progress: Progress) -> bool:
+        task = context.subcontext(task_name=f"round {progress.iteration}").call_on_fit_task_begin(**told)
+        return bool(task.call_on_fit_task_end(**told))
+
+    yield [FunctionCallback(tell)]
+    context.call_on_fit_task_end(**told, reconstruction_attributes={})

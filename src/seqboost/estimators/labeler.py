@@ -34,11 +34,11 @@ from seqboost.core.parameters import Rule, check_parameters, one_of, plain_numbe
 from seqboost.core.threads import thread_count
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
 from seqboost.estimators.query import Query, cheapest, cost_matrix
-from seqboost.estimators.torn import TrainingTable
 from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
 from seqboost.sequences.containers import check_container, labels_in, probabilities_in
 from seqboost.sequences.ordering import Roles
 from seqboost.sequences.tables import label_column
+from seqboost.sequences.torn import TrainingTable
 from seqboost.training.dataset import Dataset
 
 __all__ = ["MANY_LABELS", "Labeler"]
@@ -61,10 +61,10 @@ class Labeler(BaseEstimator):
     _schema: BatchSchema
     _takes_sets: ClassVar[bool] = False  # whether labels of training may be sets: one of these, not known which
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, is_base: bool = False, **options: Any) -> None:
         """Enter a labeller of this package into the list of those that a model file may name."""
         super().__init_subclass__(**options)
-        is_whole = hasattr(cls, "fit") and cls._from_arrays is not Labeler._from_arrays
+        is_whole = not is_base and hasattr(cls, "fit") and cls._from_arrays is not Labeler._from_arrays
         if is_whole and cls.__module__.startswith("seqboost."):
             KINDS[cls.__name__] = cls
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seqboost.estimators.boosted import BoostedChain
+from seqboost.estimators.chains import BoostedChain
 
 __all__ = ["TreeCRF"]
 

@@ -99,7 +99,7 @@ def fit_bit(
     settings: dict[str, Any] = {}
     if "window" in parameters:
         settings["window"] = _window_beside(parameters["window"], training.batch, names)
-    if parameters.get("potentials") == "auto" and parameters.get("contexts", "all") == "all":
+    if parameters.get("potentials") == "auto" and getattr(parameters.get("method"), "contexts", "all") == "all":
         settings["potentials"] = "joint"
     if "random_state" in parameters and parameters["random_state"] is None:
         settings["random_state"] = seed

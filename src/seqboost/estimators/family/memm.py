@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from seqboost.chain import Potentials, locally_normalised
 from seqboost.core.exceptions import ModelFileError, ParameterError
 from seqboost.core.parameters import Rule, one_of
-from seqboost.estimators.boosted import RULES, BoostedChain
+from seqboost.estimators.chains import RULES, BoostedChain
 from seqboost.estimators.prediction import in_pieces
 from seqboost.sequences import SequenceBatch
 from seqboost.training import FitConfig, MethodConfig
