@@ -49,7 +49,8 @@ ORDERS = ({"order": 1}, {"order": 2})
 NUMERIC = (0, 2, 5)
 TASKS: dict[str, Task] = {
     "protein": Task(
-        variants({"window": 5}, {}, {"l2_regularization": 30.0}, STRONG, {**STRONG, "method": Method(n_bags=4)}), (5,), crfsuite=(5,)
+        variants({"window": 5}, {}, {"l2_regularization": 30.0}, STRONG, {**STRONG, "method": Method(n_bags=4)}),
+        (5,), crfsuite=(5,),
     ),
     "stress": Task(variants({"window": 6}, {}, {"order": 2}, {"max_features": 0.3}), (6,), crfsuite=(6,)),
     "hyphen": Task(variants({}, {}, *({**LARGE, **order} for order in ORDERS)), (0,), crfsuite=(0,)),

@@ -6,7 +6,7 @@ Synthetic recordings: 1 % of the positions lie in events, which move one column 
 positions on average (make_rare_events, 150 training and 400 test sequences of 400 positions). LightGBM sees the columns
 of the positions within 6; its number of rounds is chosen on a fifth of the training sequences by its weighted log-loss,
 and it is fitted again on all of them. `TreeCRF()` chooses by itself; its weights multiply the odds of the posteriors.
-"weighted terms" is `TreeCRF(method=Method(objective="position_likelihood"))`, whose weights are in the terms of its objective.
+"weighted terms" is `Method(objective="position_likelihood")`, whose weights are in the terms of its objective.
 The last column is what class weights are to lower: the weighted log-loss of the test labels. "costs" is the cost of a
 missed event, `predict(X, costs={(1, 0): cost})`, for which F1 is highest on a fifth of the training sequences, by a
 model of the other ones; LightGBM's threshold is chosen in the same way. With --costs these alone. With --sets: the mean

@@ -28,8 +28,8 @@ def measure(order: int, contexts: str, max_iter: int) -> dict[str, Any]:
     """Train on 1,000 words, predict 1,000 others."""
     data = nettalk()[0]
     settings: dict[str, Any] = {
-        "window": 6, "potentials": "factored", "order": order, "method": Method(contexts=contexts), "trees": "per_label",
-        "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False,
+        "window": 6, "potentials": "factored", "order": order, "method": Method(contexts=contexts),
+        "trees": "per_label", "learning_rate": 0.5, "min_samples_leaf": 10, "refit": False,
     }  # fmt: skip
     TreeCRF(**settings, max_iter=1, n_jobs=2).fit(data.X_train[:50], data.y_train[:50])  # compiles
     model = TreeCRF(**settings, max_iter=max_iter, random_state=0, n_jobs=2)

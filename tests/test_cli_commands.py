@@ -223,7 +223,8 @@ def test_interrupt_asks_the_loop_to_stop():
         model.fit(words, labels, callbacks=[press, stop])
     assert stop.is_asked
     assert model.n_iter_ == 3
-    assert not model.refit  # no second training after Ctrl-C
+    assert not model._result.refitted  # no second training after Ctrl-C
+    assert model.refit is True
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert model.predict(["banana"])[0].tolist() == list("010101")
 
@@ -242,7 +243,7 @@ def test_interrupt_in_the_second_training_keeps_the_first_model():
             return self.stops and progress.max_iter != 6 and progress.iteration == 1
 
     ask = Ask()
-    settings = {"max_iter": 6, "window": 1, "refit": True, "tol": 0, "random_state": 0}
+    settings = {"max_iter": 6, "window": 1, "refit": True, "method": seqboost.Method(tol=0), "random_state": 0}
     model = seqboost.TreeCRF(**settings).fit(words, labels, callbacks=[ask])
     assert ask.n_calls > 6  # asked in both trainings
     assert model._result.refitted

@@ -367,7 +367,7 @@ def test_a_bar_when_asked(capfd, caplog):
     assert caplog.messages == []
     small(verbose=2).fit(X, y)
     assert capfd.readouterr().out == ""
-    assert [line.split()[0] for line in caplog.messages[1:5]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+    assert [line.split()[0] for line in caplog.messages[2:6]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
     small(verbose=True).fit(X, y)
     assert "4/4" in capfd.readouterr().err
 
