@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
@@ -189,6 +191,6 @@ def test_ways_of_training_without_posteriors_are_refused(parameters):
 def test_a_model_of_an_earlier_version_is_not_weighted_twice():
     X, y = chains(n=20)
     model = small(class_weight="balanced", warm_start=True).fit(X, y)
-    model._class_weights = None  # as it is loaded from a file of then, whose trees hold the weights
+    model._set_result(replace(model._result, label_odds=None))  # as from a file of then, whose trees hold the weights
     with pytest.raises(ParameterError, match="trained with class_weight by an earlier version"):
         model.set_params(max_iter=12).fit(X, y)

@@ -110,8 +110,10 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
             A label for each element; None, NaN or masked = unobserved. A set or frozenset of labels = one of them, not
             known which; the likelihood sums over them. For a table: a column of labels, or the name of the column that
             holds them.
-        sample_weight : array-like of shape (n_sequences,), optional
-            Weights of sequences.
+        sample_weight : array-like, optional
+            Weights of sequences, of shape (n_sequences,); or weights v of positions, in the form of y. Those need
+            ``Method(objective="position_likelihood")``, Σ_t v_t log P(y_t | X), which they bring by themselves: a
+            likelihood of whole sequences has no terms that could carry them.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
             Validation sequences.
         eval_set : list of (X, y) pairs, optional

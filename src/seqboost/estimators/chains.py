@@ -31,6 +31,7 @@ from seqboost.estimators.labeler import MANY_LABELS
 from seqboost.estimators.method import Method
 from seqboost.estimators.persistence import EARLIER, plain, revived, with_null, without_null
 from seqboost.estimators.prediction import PREDICTION_RULES, WEIGHTED_VITERBI
+from seqboost.features.filling import flag_name
 from seqboost.linear import LinearFit
 from seqboost.model import FrozenModel
 from seqboost.sequences import SequenceBatch
@@ -201,16 +202,6 @@ class BoostedChain(BoostedLabeler, is_base=True):
     def _train(
         self, config: FitConfig, data: FitData, callbacks: Sequence[Callback], earlier: FitResult | None
     ) -> FitResult:
-        weighs_labels = config.class_weight is not None and not config.weights_in_terms
-        was_weighted = earlier is not None and earlier.config.class_weight is not None
-        if was_weighted and weighs_labels and self._class_weights is None:
-            raise ParameterError(
-                "this model was trained with class_weight by an earlier version, which put the weights into the trees; "
-                "it cannot be trained further. Train it anew (warm_start=False)"
-            )
-        self._class_weights = None
-        if data.class_weights is not None and weighs_labels:  # else trees hold them
-            self._class_weights = np.maximum(data.class_weights / data.class_weights.max(), 1e-300)
         return train(config, data, callbacks=callbacks, earlier=earlier, present=self._with_result)
 
     def _with_result(self, result: FitResult) -> Self:
@@ -222,6 +213,7 @@ class BoostedChain(BoostedLabeler, is_base=True):
     def _set_result(self, result: FitResult) -> None:
         config, history = result.config, result.history.to_dict()
         self._result = result
+        self._class_weights = result.label_odds
         self.history_ = history
         self.n_iter_ = len(history["train_score"]) - 1
         self.best_iteration_ = result.best_iteration
@@ -261,6 +253,18 @@ class BoostedChain(BoostedLabeler, is_base=True):
         model = self._result.model
         return model.table[1:].copy() if model.contexts is None else model.contexts.transition_scores(model.table)
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each column in the gain of all splits on columns, its window taken together; (n_features_in_,).
+
+        Columns are in the order of ``feature_names_in_``. All are 0 if no tree tests a column. More is in
+        :func:`seqboost.inspection.feature_importances`.
+        """
+        check_is_fitted(self)
+        gains = self._result.model.column_gains()
+        found = np.array([gains.get(n, 0.0) + gains.get(flag_name(n), 0.0) for n in self._schema.names])
+        return np.asarray(found / max(float(found.sum()), 1e-300), dtype=np.float64)
+
     def _to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         result = self._result
         arrays, header = result.model.to_arrays()
@@ -281,9 +285,9 @@ class BoostedChain(BoostedLabeler, is_base=True):
     def _from_arrays(self, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> None:
         stored = Stored("parts", arrays, header)
         lasting = {name: revived(value) for name, value in stored.field("lasting", dict).items()}
-        self._class_weights = None
+        odds = None
         if "class_weights" in arrays:
-            self._class_weights = stored.array("class_weights", np.float64, (len(self.classes_),), low=1e-300, high=1.0)
+            odds = stored.array("class_weights", np.float64, (len(self.classes_),), low=1e-300, high=1.0)
         config = with_lasting_settings(self._unchecked_config(), {**EARLIER, **lasting})
         config = replace(config, seed=stored.integer("seed", 0, 2**32 - 1))
         model = FrozenModel.from_arrays(arrays, stored.field("model", dict))
@@ -297,7 +301,7 @@ class BoostedChain(BoostedLabeler, is_base=True):
         tuning = tuple(candidate_from_json(entry) for entry in header.get("tuning", []))
         n_rounds = stored.integer("best_iteration", 0, 2**31 - 1)
         refitted = bool(header.get("refitted", False))
-        self._set_result(FitResult(model, history, n_rounds, config, linear_fit, refitted, tuning))
+        self._set_result(FitResult(model, history, n_rounds, config, linear_fit, odds, refitted, tuning))
 
 
 def candidate_to_json(candidate: Candidate) -> dict[str, Any]:

@@ -29,12 +29,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost.core.exceptions import InputError
-from seqboost.core.labelsets import UNKNOWN
+from seqboost.core.labelsets import UNKNOWN, LabelSets
 from seqboost.core.parameters import Rule, check_parameters, one_of, plain_number
 from seqboost.core.threads import thread_count
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
 from seqboost.estimators.query import Query, cheapest, cost_matrix
-from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sequence_weights
+from seqboost.sequences import BatchSchema, LabelCoder, SequenceBatch, as_batch, sample_weights
 from seqboost.sequences.containers import check_container, labels_in, probabilities_in
 from seqboost.sequences.ordering import Roles
 from seqboost.sequences.tables import label_column
@@ -60,6 +60,7 @@ class Labeler(BaseEstimator):
     classes_: NDArray[Any]
     _schema: BatchSchema
     _takes_sets: ClassVar[bool] = False  # whether labels of training may be sets: one of these, not known which
+    _takes_position_weights: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, is_base: bool = False, **options: Any) -> None:
         """Enter a labeller of this package into the list of those that a model file may name."""
@@ -117,7 +118,7 @@ class Labeler(BaseEstimator):
         self._schema = batch.schema
         self._training_table = TrainingTable.of(batch.origin)
         self._set_feature_names(batch.schema)
-        return Dataset(batch, labels, sequence_weights(sample_weight, batch), sets=coder.sets_).informative()
+        return self._dataset(batch, labels, sample_weight, "y", coder.sets_)
 
     def _known(self, X: Any, y: Any, sample_weight: Any, name: str = "y") -> Dataset:
         """Read X and y through the door, and hold them to the columns and labels that were learnt."""
@@ -125,7 +126,20 @@ class Labeler(BaseEstimator):
         batch = self._batch(X)
         coder = LabelCoder.from_classes(self.classes_)
         labels = coder.encode(y, batch, sets=self._takes_sets)
-        return Dataset(batch, labels, sequence_weights(sample_weight, batch), name, sets=coder.sets_).informative()
+        return self._dataset(batch, labels, sample_weight, name, coder.sets_)
+
+    def _dataset(
+        self, batch: SequenceBatch, labels: NDArray[np.int32], sample_weight: Any, name: str, sets: LabelSets | None
+    ) -> Dataset:
+        """Return sequences that say something, with their labels and weights."""
+        weights = sample_weights(sample_weight, batch)
+        if weights.positions is not None and not self._takes_position_weights:
+            raise InputError(
+                f"sample_weight has weights of positions, but {type(self).__name__} takes one number for each of the "
+                f"{batch.n_sequences} sequences; give these, or use TreeCRF"
+            )
+        given = Dataset(batch, labels, weights.sequences, name, position_weights=weights.positions, sets=sets)
+        return given.informative()
 
     def _labels(self, X: Any, y: Any) -> Any:
         """Return labels: y, or the column of a table that y names."""
@@ -292,8 +306,8 @@ class Labeler(BaseEstimator):
         Parameters
         ----------
         X, y : as in ``fit``
-        sample_weight : array-like of shape (n_sequences,), optional
-            Weights of sequences.
+        sample_weight : array-like, optional
+            Weights of sequences, of shape (n_sequences,), or of positions, in the form of y.
         allow_missing_columns : bool, default=False
             Whether X may lack columns of the training data (or keys that every training position had), whose values
             are missing then; an error otherwise.
@@ -313,7 +327,7 @@ class Labeler(BaseEstimator):
         y = self._labels(X, y)
         batch = self._opened(X, allow_missing_columns)
         labels = LabelCoder.from_classes(self.classes_).encode(y, batch, unknown="mark", sets=True)
-        weights = np.repeat(sequence_weights(sample_weight, batch), batch.lengths)
+        weights = sample_weights(sample_weight, batch).of_rows(batch)
         counted = ((labels >= 0) | (labels == UNKNOWN)) & (weights > 0)
         if not counted.any():
             raise InputError(

@@ -153,6 +153,8 @@ class TreeCRF(BoostedChain):
         What "auto" came to, for each of these parameters.
     tuning_ : list of Candidate
         Every candidate of ``tune`` with its settings, held-out score, time and rounds; empty if nothing was tuned.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the gain of all splits on columns, the positions of its window taken together.
     transition_scores_ : ndarray of shape (n_labels, n_labels)
         For order 1: scores of transitions before the trees speak (row = from, column = to).
 
@@ -177,4 +179,4 @@ class TreeCRF(BoostedChain):
     010101
     """
 
-    _takes_sets = True
+    _takes_sets = _takes_position_weights = True

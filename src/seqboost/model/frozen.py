@@ -16,6 +16,7 @@ from seqboost.features import BinnedRows, FeatureBinner
 from seqboost.linear import LinearRows, LinearWeights
 from seqboost.model.forest import Forest
 from seqboost.model.scoring import forest_scores
+from seqboost.trees.tree import DENSE, SPARSE
 
 __all__ = ["FrozenModel"]
 
@@ -84,6 +85,19 @@ class FrozenModel:
         if self.durations is None:
             return Potentials(scores, table, offsets, self.order, self.end)
         return DurationPotentials(scores, table, offsets, self.order, self.end, self.durations)
+
+    def column_gains(self) -> dict[str, float]:
+        """Return the gain of all splits on each column, its window taken together; labels before are no column."""
+        layout, forest = self.binner.layout, self.forest
+        names = (*layout.column_names, *layout.sparse_names)
+        column = np.full(len(forest.kind), -1, dtype=np.int64)
+        dense, sparse = forest.kind == DENSE, forest.kind == SPARSE
+        column[dense] = layout.column[forest.feature[dense]]
+        if sparse.any():
+            column[sparse] = len(layout.column_names) + forest.feature[sparse].astype(np.int64) % layout.n_sparse
+        tested = column >= 0
+        gains = np.bincount(column[tested], weights=forest.gain[tested].astype(np.float64), minlength=len(names))
+        return dict(zip(names, gains.tolist(), strict=True))
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and a JSON header."""

@@ -6,7 +6,7 @@ from seqboost.sequences.labels import LabelCoder
 from seqboost.sequences.schemes import allowed_transitions
 from seqboost.sequences.segments import Segment, from_segments, to_segments
 from seqboost.sequences.targets import as_labels
-from seqboost.sequences.weights import class_weights, sequence_weights
+from seqboost.sequences.weights import class_weights, sample_weights, sequence_weights
 
 __all__ = [
     "BatchSchema",
@@ -19,6 +19,7 @@ __all__ = [
     "as_labels",
     "class_weights",
     "from_segments",
+    "sample_weights",
     "sequence_weights",
     "to_segments",
 ]

@@ -1,21 +1,92 @@
-"""Weights of sequences and of labels."""
+"""Weights of sequences, of positions and of labels."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.core.exceptions import InputError, ParameterError
+from seqboost.core.exceptions import InputError, ParameterError, SeqboostError
 from seqboost.sequences.batch import SequenceBatch
 from seqboost.sequences.columns import ABSENT_TYPES, is_beyond_floats, is_real_type
+from seqboost.sequences.targets import flat_labels
 
-__all__ = ["class_weights", "sequence_weights"]
+__all__ = ["Weights", "class_weights", "sample_weights", "sequence_weights"]
 
 LARGEST = 1e30  # sums of derivatives are float32, which end at 3.4e38
+
+
+class Weights(NamedTuple):
+    """Weights of sequences, and of their positions if these have any."""
+
+    sequences: NDArray[np.float64]  # (n_sequences,)
+    positions: NDArray[np.float64] | None  # (n_rows,)
+
+    def of_rows(self, batch: SequenceBatch) -> NDArray[np.float64]:
+        """Return the weight of each row, (n_rows,)."""
+        rows = np.repeat(self.sequences, batch.lengths)
+        return rows if self.positions is None else rows * self.positions
+
+
+def sample_weights(sample_weight: Any, batch: SequenceBatch) -> Weights:
+    """Read weights of sequences, or of positions.
+
+    Parameters
+    ----------
+    sample_weight : array-like, number or None
+        A weight for each sequence; or, as labels come, a sequence of weights for each sequence, and for a table one for
+        each row.
+    batch : SequenceBatch
+        The sequences.
+
+    Examples
+    --------
+    >>> from seqboost import as_batch
+    >>> batch = as_batch(["ab", "c"])
+    >>> sample_weights([2, 1], batch).positions is None
+    True
+    >>> sample_weights([[0.5, 2], [1]], batch).positions
+    array([0.5, 2. , 1. ])
+    """
+    if not _is_by_position(sample_weight, batch):
+        return Weights(sequence_weights(sample_weight, batch), None)
+    try:
+        flat = flat_labels(sample_weight, batch)
+    except SeqboostError as error:
+        raise InputError(
+            f"In sample_weight, which has the form of y if it weighs positions (else it has one number for each of the "
+            f"{batch.n_sequences} sequences): {error}"
+        ) from error
+    weights = _floats(flat)
+    bad = ~(np.isfinite(weights) & (weights >= 0) & (weights <= LARGEST))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"The sample_weight at {batch.where(row)} is {weights[row]}; weights must be finite, not negative and at "
+            f"most {LARGEST:g}."
+        )
+    if not weights.any():
+        raise InputError("All sample weights are zero; at least one position needs a positive sample_weight.")
+    return Weights(np.ones(batch.n_sequences), weights)
+
+
+def _is_by_position(sample_weight: Any, batch: SequenceBatch) -> bool:
+    """Tell whether weights come by position: as sequences, or for each row of a table that has longer sequences."""
+    if sample_weight is None or np.ndim(_first_of(sample_weight)) > 0:
+        return sample_weight is not None
+    is_table = batch.origin.origin == "table" and batch.n_rows != batch.n_sequences
+    return is_table and hasattr(sample_weight, "__len__") and len(sample_weight) == batch.n_rows
+
+
+def _first_of(sample_weight: Any) -> Any:
+    """Return the first weight of a container; a number if it is none, or has none."""
+    if isinstance(sample_weight, (str, bytes, Mapping)) or not hasattr(sample_weight, "__len__"):
+        return 0.0
+    first = next(iter(sample_weight), 0.0) if len(sample_weight) else 0.0
+    return first if isinstance(first, (list, tuple)) or hasattr(first, "__array__") else 0.0
 
 
 def sequence_weights(sample_weight: Any, batch: SequenceBatch) -> NDArray[np.float64]:

@@ -8,8 +8,9 @@ from seqboost.boosting import Stratified
 from seqboost.core.exceptions import ParameterError
 from seqboost.training.config import FitConfig
 from seqboost.training.methods import sampler_of
+from seqboost.training.result import FitResult
 
-__all__ = ["check_config", "check_still_held_out"]
+__all__ = ["check_config", "check_label_weights", "check_still_held_out"]
 
 
 def check_config(config: FitConfig) -> None:
@@ -22,6 +23,16 @@ def check_config(config: FitConfig) -> None:
         raise ParameterError(
             "refit=True trains on the held-out sequences as well, so that warm_start=True could not be stopped by them "
             "any more; use refit=False (or 'auto'), or warm_start=False"
+        )
+
+
+def check_label_weights(config: FitConfig, earlier: FitResult) -> None:
+    """Raise ParameterError if a warm start would weigh labels again that an earlier version weighed in the trees."""
+    was_weighted = earlier.config.class_weight is not None and earlier.label_odds is None
+    if was_weighted and config.class_weight is not None and not config.weights_in_terms:
+        raise ParameterError(
+            "this model was trained with class_weight by an earlier version, which put the weights into the trees; it "
+            "cannot be trained further. Train it anew (warm_start=False)"
         )
 
 

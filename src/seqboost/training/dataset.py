@@ -27,6 +27,7 @@ class Dataset:
     weights: NDArray[np.float64]  # (n_sequences,)
     name: str = "y"  # what the user calls the labels
     numbers: NDArray[np.intp] | None = None  # (n_sequences,) the user's numbers of the sequences; None: as they come
+    position_weights: NDArray[np.float64] | None = None  # (n_rows,); None: all are 1
     sets: LabelSets | None = None  # (n_sets, n_labels) the labels of each set; None: there are none
 
     def take(self, sequences: NDArray[np.intp]) -> Dataset:
@@ -34,9 +35,13 @@ class Dataset:
         rows = np.concatenate([np.arange(*self.batch.offsets[s : s + 2]) for s in sequences])
         numbers = sequences if self.numbers is None else self.numbers[sequences]
         return replace(
-            self, batch=self.batch[sequences], labels=self.labels[rows], weights=self.weights[sequences],
+            self,
+            batch=self.batch[sequences],
+            labels=self.labels[rows],
+            weights=self.weights[sequences],
             numbers=numbers,
-        )  # fmt: skip
+            position_weights=None if self.position_weights is None else self.position_weights[rows],
+        )
 
     def cut(self, offsets: NDArray[np.int64]) -> Dataset:
         """Return the same rows as other sequences: long ones in pieces, which begin at ``offsets``."""
@@ -49,7 +54,10 @@ class Dataset:
 
         Others would count as rows of leaves, and held out they would stop the training at once.
         """
-        n_observed = np.add.reduceat(self.labels != UNOBSERVED, self.batch.offsets[:-1], dtype=np.int64)
+        counts = self.labels != UNOBSERVED
+        if self.position_weights is not None:
+            counts = counts & (self.position_weights > 0)
+        n_observed = np.add.reduceat(counts, self.batch.offsets[:-1], dtype=np.int64)
         useful = (n_observed > 0) & (self.weights > 0)
         if not useful.any():
             raise InputError(
@@ -68,9 +76,14 @@ class Dataset:
         >>> Dataset(as_batch([np.zeros((2, 1)), np.zeros((2, 1))]), labels, np.array([2.0, 2.0])).n_judging()
         (6.0, 3.0)
         """
-        weights = np.repeat(self.weights, self.batch.lengths)[self.labels != UNOBSERVED]
+        weights = self.row_weights()[self.labels != UNOBSERVED]
         total = float(weights.sum())
         return total, total**2 / max(float(np.square(weights).sum()), 1e-300)
+
+    def row_weights(self) -> NDArray[np.float64]:
+        """Return the weight of each row: that of its sequence times that of its position."""
+        weights = np.repeat(self.weights, self.batch.lengths)
+        return weights if self.position_weights is None else weights * self.position_weights
 
     def check_observed(self, what: str, cure: str = "use contexts='all'") -> None:
         """Raise InputError at the first unobserved label, which ``what`` needs."""

@@ -28,11 +28,13 @@ from typing import Any
 import numpy as np
 
 from seqboost.boosting import Stratified
+from seqboost.core.exceptions import ParameterError
 from seqboost.core.parameters import check_unchanged
 from seqboost.features import MAX_DENSE_CATEGORIES, SPARSE_KEY
 from seqboost.sequences import SequenceBatch
 from seqboost.training.config import FitConfig, is_auto, lasting_settings, with_lasting_settings
 from seqboost.training.methods import sampler_of
+from seqboost.training.result import FitData
 
 __all__ = [
     "FEW_LABELS",
@@ -41,6 +43,7 @@ __all__ = [
     "continued",
     "no_window",
     "resolved",
+    "weighted",
     "wider_window",
 ]
 
@@ -66,6 +69,31 @@ def resolved(config: FitConfig, batch: SequenceBatch, n_labels: int) -> FitConfi
         features=replace(config.features, window=automatic_window(config.features.window, batch)),
     )
     return replace(config, learning_rate=_rate(config, n_labels))
+
+
+def weighted(config: FitConfig, data: FitData) -> FitConfig:
+    """Return the configuration with the objective that weights of positions need.
+
+    A likelihood of whole sequences has no terms of single positions that could carry weights.
+    """
+    parts = [part for part in (data.training, data.validation, *data.others) if part is not None]
+    method = config.method
+    if all(part.position_weights is None for part in parts) or config.weights_in_terms:
+        return config
+    wanted = [
+        ("objective", method.objective, "likelihood"),
+        ("pseudo_likelihood_rounds", method.pseudo_likelihood_rounds, 0),
+        ("beam", method.beam, None),
+        ("contexts", method.contexts, "all"),
+        ("min_duration", config.chain.min_duration, 1),
+    ]
+    for name, value, default in wanted:
+        if value != default:
+            raise ParameterError(
+                f"sample_weight has weights of positions, which need objective='position_likelihood', but "
+                f"{name}={value!r} was asked for; use {name}={default!r}, or one weight for each sequence"
+            )
+    return replace(config, method=replace(method, objective="position_likelihood"))
 
 
 def continued(config: FitConfig, earlier: FitConfig, n_labels: int) -> FitConfig:

@@ -42,6 +42,8 @@ class Positions:
         Names of the evaluation sets.
     metrics : tuple of Metric
         What is computed of them in every round.
+    position_weights : ndarray of float64, shape (n_rows,), or None
+        Weights of positions; None: all are 1.
     """
 
     parts: tuple[Dataset, ...]
@@ -53,6 +55,7 @@ class Positions:
     sets: LabelSets | None = None
     set_names: tuple[str, ...] = VALIDATION
     metrics: tuple[Metric, ...] = ()
+    position_weights: NDArray[np.float64] | None = None
 
     @classmethod
     def together(cls, binner: FeatureBinner, data: FitData, n_threads: int) -> Positions:
@@ -70,7 +73,15 @@ class Positions:
             sets,
             data.set_names,
             data.metrics,
+            _position_weights(parts),
         )
+
+    def term_weights(self) -> NDArray[np.float64] | None:
+        """Return the weights of the terms of single positions: of their labels times their own; None: all are 1."""
+        if self.class_weights is None:
+            return self.position_weights
+        weights = self.class_weights[self.labels]
+        return weights if self.position_weights is None else weights * self.position_weights
 
     @property
     def training(self) -> Dataset:
@@ -106,3 +117,13 @@ class Positions:
         """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
         for part in self.parts:
             part.check_possible(table, end, order, self.classes.tolist())
+
+
+def _position_weights(parts: tuple[Dataset, ...]) -> NDArray[np.float64] | None:
+    """Return the weights of all positions, if some part has any."""
+    if all(part.position_weights is None for part in parts):
+        return None
+    ones = (np.ones(part.batch.n_rows) for part in parts)
+    return np.concatenate(
+        [one if part.position_weights is None else part.position_weights for part, one in zip(parts, ones, strict=True)]
+    )

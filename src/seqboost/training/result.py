@@ -90,6 +90,8 @@ class FitResult:
         The configuration, without any "auto".
     linear_fit : LinearFit or None
         How the linear start was fitted.
+    label_odds : ndarray of float64 of shape (n_labels,) or None
+        What multiplies the odds of labels in prediction; None: nothing.
     refitted : bool
         Whether the model was trained again with the sequences that had been held out.
     tuning : tuple of Candidate
@@ -103,6 +105,7 @@ class FitResult:
     best_iteration: int
     config: FitConfig
     linear_fit: LinearFit | None = None
+    label_odds: NDArray[np.float64] | None = None
     refitted: bool = False
     tuning: tuple[Candidate, ...] = ()
     interrupted: bool = False

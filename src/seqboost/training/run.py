@@ -15,10 +15,10 @@ from typing import Any
 from seqboost.boosting import Callback, Stopping
 from seqboost.boosting.callbacks import retell
 from seqboost.core.exceptions import MemoryLimitError, ParameterError
-from seqboost.training.checks import check_config, check_still_held_out
+from seqboost.training.checks import check_config, check_label_weights, check_still_held_out
 from seqboost.training.config import FitConfig, is_auto
 from seqboost.training.dataset import Dataset
-from seqboost.training.defaults import continued, resolved
+from seqboost.training.defaults import continued, resolved, weighted
 from seqboost.training.durations import label_durations
 from seqboost.training.holdout import Divisions, divisions_of
 from seqboost.training.progress import FitProgress, fit_progress
@@ -54,11 +54,13 @@ def train(
     present : callable, optional
         From a result to the model that callbacks see.
     """
+    config = weighted(config, data)
     check_config(config)
     asked, n_labels = config, len(data.classes)
     if earlier is None:
         config = resolved(config, data.training.batch, n_labels)
     else:
+        check_label_weights(config, earlier)
         config = continued(config, earlier.config, n_labels)
     _check_durations(config, data)
     divisions = divisions_of(data.training, config) if data.validation is None else None

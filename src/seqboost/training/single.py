@@ -96,7 +96,7 @@ def train_once(
         model = FrozenModel(
             binner, forest, kept.table, start.end, chain.space.order, chain.contexts, start.linear, chain.durations
         )
-        return FitResult(model, start.history, kept.n_rounds, config, start.linear_fit)
+        return FitResult(model, start.history, kept.n_rounds, config, start.linear_fit, label_odds(config, data))
 
     task = replace(
         _boosting(positions, chain, start.end, config),
@@ -110,6 +110,14 @@ def train_once(
         if chain.contexts is None:
             positions.check_possible(start.table, start.end, chain.space.order)
         raise
+
+
+def label_odds(config: FitConfig, data: FitData) -> NDArray[np.float64] | None:
+    """Return what multiplies the odds of labels in prediction: class weights, unless the trees hold them."""
+    weights = data.class_weights
+    if weights is None or config.weights_in_terms:
+        return None
+    return np.asarray(np.maximum(weights / weights.max(), 1e-300), dtype=np.float64)
 
 
 def train_again(result: FitResult, data: FitData, callbacks: Sequence[Callback]) -> FitResult:
@@ -182,8 +190,7 @@ class _Chain:
             what = "pseudo_likelihood_rounds" if pseudo else f"objective={config.method.objective!r}"
             data.check_no_sets(what, "use TreeCRF with objective='likelihood'")
         if kind is PositionLikelihood:
-            weights = None if data.class_weights is None else data.class_weights[data.labels]
-            return PositionLikelihood(data.labels, data.offsets, position_weights=weights, **common)
+            return PositionLikelihood(data.labels, data.offsets, position_weights=data.term_weights(), **common)
         beam = config.method.beam
         if kind is Likelihood and beam is not None and beam < self.space.n_contexts:
             data.check_no_sets("training with a beam", "train without one")

@@ -60,7 +60,7 @@ def labels_alone(
     """
     offsets, labels = data.training.batch.offsets, data.training.labels
     _, contexts = observed_contexts(labels, offsets, space.n_labels, space.order, mark_unobserved=True)
-    row_weights = np.repeat(data.training.weights, np.diff(offsets))
+    row_weights = data.training.row_weights()
     table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels, data.training.sets)
     forbidden, end = constraint_scores(
         config.chain.transitions, space, data.classes, data.labels, data.offsets, data.sets

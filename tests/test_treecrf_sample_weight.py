@@ -1,0 +1,141 @@
+"""Weights of positions in ``fit`` and ``score``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from treecrf_data import all_equal, chains, small
+
+from seqboost import HMM, MEMM, FutureFeatureMEMM, Method, as_batch
+from seqboost.exceptions import InputError, ParameterError
+from seqboost.sequences import sample_weights
+
+X, Y = chains(40, lengths=(2, 9), seed=1)
+ONES = [[1.0] * len(labels) for labels in Y]
+
+
+@pytest.mark.parametrize("potentials", ["joint", "factored"])
+def test_ones_are_the_objective_of_single_positions(potentials):
+    weighted = small(potentials=potentials).fit(X, Y, ONES)
+    named = small(potentials=potentials, objective="position_likelihood").fit(X, Y)
+    assert all_equal(weighted.predict_proba(X), named.predict_proba(X))
+    assert weighted.method is None
+    assert not all_equal(weighted.predict_proba(X), small(potentials=potentials).fit(X, Y).predict_proba(X))
+
+
+def test_a_weight_for_all_positions_of_a_sequence_is_that_of_the_sequence():
+    rng = np.random.default_rng(0)
+    of_sequences = rng.integers(1, 4, size=len(X)).astype(float)
+    of_positions = [np.full(len(labels), w) for labels, w in zip(Y, of_sequences, strict=True)]
+    weighted = small().fit(X, Y, of_positions)
+    named = small(objective="position_likelihood").fit(X, Y, of_sequences)
+    for ours, theirs in zip(weighted.predict_proba(X), named.predict_proba(X), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_positions_without_weight_do_not_count():
+    rng = np.random.default_rng(0)
+    spoiled, weights = [], []
+    for labels in Y:
+        is_wrong = rng.random(len(labels)) < 0.5
+        is_wrong[0] = False
+        spoiled.append(
+            [str(rng.choice(list("abc"))) if wrong else k for k, wrong in zip(labels, is_wrong, strict=True)]
+        )
+        weights.append(np.where(is_wrong, 0.0, 1.0))
+    others = [
+        ["c" if w == 0 else k for k, w in zip(labels, row, strict=True)]
+        for labels, row in zip(spoiled, weights, strict=True)
+    ]
+    settings = {"order": 0, "max_iter": 8}
+    one, other = (small(**settings).fit(X, y, weights) for y in (spoiled, others))
+    assert all_equal(one.predict_proba(X), other.predict_proba(X))
+    assert one.score(X, Y) > small(**settings).fit(X, spoiled).score(X, Y)
+
+
+def test_rows_of_a_table_in_any_order():
+    rng = np.random.default_rng(0)
+    table = pd.concat(
+        [
+            pd.DataFrame(x, columns=["a", "b"]).assign(who=i, when=range(len(x)), y=y)
+            for i, (x, y) in enumerate(zip(X, Y, strict=True))
+        ]
+    )
+    table["weight"] = rng.random(len(table))
+    shuffled = table.sample(frac=1.0, random_state=0)
+    settings = {"sequence": "who", "time": "when"}
+    ordered, mixed = (
+        small(**settings).fit(t[["a", "b", "who", "when"]], t["y"], t["weight"]) for t in (table, shuffled)
+    )
+    by_list = [table.loc[table.who == i, "weight"].to_numpy() for i in range(len(X))]
+    listed = small(**settings).fit(table[["a", "b", "who", "when"]], table["y"], by_list)
+    proba = ordered.predict_proba(table[["a", "b", "who", "when"]])
+    assert np.array_equal(proba, mixed.predict_proba(table[["a", "b", "who", "when"]]))
+    assert np.array_equal(proba, listed.predict_proba(table[["a", "b", "who", "when"]]))
+
+
+def test_held_out_sequences_and_validation_data_have_theirs():
+    weights = [np.linspace(0.1, 1.0, len(labels)) for labels in Y]
+    stopped = small(early_stopping=True, max_iter=30, n_iter_no_change=3, class_weight={"a": 2.0}).fit(X, Y, weights)
+    assert "validation_score" in stopped.history_
+    given = small(max_iter=5, early_stopping=True).fit(
+        X[:30], Y[:30], X_val=X[30:], y_val=Y[30:], sample_weight_val=weights[30:]
+    )
+    assert given._result.config.method.objective == "position_likelihood"
+
+
+def test_score_weighs_positions():
+    model = small(max_iter=1).fit(X, Y)
+    found = model.predict(X)
+    weights = [np.where(labels == np.array(y), 2.0, 0.5) for labels, y in zip(found, Y, strict=True)]
+    n_right = sum(int((w == 2.0).sum()) for w in weights)
+    n_wrong = sum(map(len, Y)) - n_right
+    assert model.score(X, Y, weights) == pytest.approx(2 * n_right / (2 * n_right + 0.5 * n_wrong))
+
+
+def test_forms():
+    batch = as_batch(["ab", "c"])
+    assert sample_weights(None, batch).positions is None
+    assert sample_weights(3.0, batch).sequences.tolist() == [3.0, 3.0]
+    assert sample_weights(np.array([2.0, 1.0]), batch).positions is None
+    for given in ([[1, 2], [3]], [np.array([1, 2]), (3,)], ([1, 2], [3.0])):
+        assert sample_weights(given, batch).positions.tolist() == [1.0, 2.0, 3.0]
+    assert sample_weights([[1, 2], [3]], batch).of_rows(batch).tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        ([[1, 2], [3, 4]], r"In sample_weight, which has the form of y .* 2 sequences\): .*"),
+        ([[1, 2]], "In sample_weight, which has the form of y"),
+        ([[1, -2], [3]], r"The sample_weight at .*position 1.* is -2.0; weights must be finite"),
+        ([[1, np.nan], [3]], "is nan; weights must be finite"),
+        ([[1, 1e31], [3]], r"is 1e\+31; weights must be finite, not negative and at most 1e\+30"),
+        ([[0, 0], [0]], "All sample weights are zero; at least one position"),
+        ([["1", "2"], ["3"]], "sample_weight must hold one number"),
+        ([1, 2, 3], "sample_weight has 3 weights but X has 2 sequences"),
+    ],
+)
+def test_bad_weights(weights, match):
+    with pytest.raises(InputError, match=match):
+        sample_weights(weights, as_batch(["ab", "c"]))
+
+
+@pytest.mark.parametrize("labeler", [HMM(), MEMM(), FutureFeatureMEMM()], ids=lambda labeler: type(labeler).__name__)
+def test_other_labelers_take_weights_of_sequences(labeler):
+    with pytest.raises(InputError, match=f"weights of positions, but {type(labeler).__name__} takes one number for"):
+        labeler.fit(X, Y, ONES)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": Method(objective="pseudo_likelihood")}, {"method": Method(pseudo_likelihood_rounds=2)},
+        {"method": Method(beam=2)}, {"method": Method(contexts="seen")}, {"min_duration": 2},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_weights_of_positions_cannot_do(settings):
+    with pytest.raises(ParameterError, match="sample_weight has weights of positions, which need objective="):
+        small(**settings).fit(X, Y, ONES)
