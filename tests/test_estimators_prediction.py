@@ -6,6 +6,7 @@ from treecrf_data import chains, small
 
 from seqboost.boosting.history import History
 from seqboost.chain import inference
+from seqboost.chain.exact import solver
 from seqboost.estimators import prediction
 
 X, Y = chains()
@@ -29,7 +30,7 @@ def test_predict_computes_node_marginals_once(model, monkeypatch):
 
 def test_log_prob_and_predict_kbest_compute_no_marginals(model, monkeypatch):
     best = model.predict_kbest(X, 1)
-    monkeypatch.setattr(inference, "posterior_chunk", refuse)
+    monkeypatch.setattr(solver, "posterior_chunk", refuse)
     monkeypatch.setattr(prediction, "posterior", refuse)
     again = model.predict_kbest(X, 1)
     assert [path[0][1] for path in again] == [path[0][1] for path in best]

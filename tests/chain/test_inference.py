@@ -5,9 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from seqboost.chain import inference, log_partition, posterior
+from seqboost.chain import log_partition, posterior
 from seqboost.chain.backoff import forward_backward as backoff
-from seqboost.chain.exact import factored, joint, many_labels
+from seqboost.chain.exact import factored, joint, many_labels, solver
 from seqboost.chain.reference import random_potentials, random_seen
 from seqboost.exceptions import InputError
 from tests.support.chains import CASES, SEEN_CASES
@@ -33,7 +33,7 @@ def test_log_partition_has_the_bits_of_posterior(kind, case, masked):
     p = some(kind, **CASES[case])
     labels = np.random.default_rng(1).integers(-1, p.n_labels, p.n_positions).astype(np.int32) if masked else None
     expected, marginals = np.empty(p.n_sequences), np.empty_like(p.scores)
-    inference.posterior_chunk(p, 0, p.n_sequences, marginals, expected, labels=labels)
+    solver.posterior_chunk(p, 0, p.n_sequences, marginals, expected, labels=labels)
     np.testing.assert_array_equal(log_partition(p, labels=labels, allow_impossible=True), expected)
 
 
@@ -55,7 +55,7 @@ def test_log_partition_runs_one_pass(kind, beam, monkeypatch):
     expected = posterior(p, beam=beam).log_z
     for module, name in ((joint, "joint_forward"), (factored, "factored_forward"), (many_labels, "forward_rows")):
         monkeypatch.setattr(module, name, refuse)
-    monkeypatch.setattr(inference, "posterior_chunk", refuse)
+    monkeypatch.setattr(solver, "posterior_chunk", refuse)
     np.testing.assert_array_equal(log_partition(p, beam=beam), expected)
 
 

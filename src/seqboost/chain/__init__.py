@@ -20,6 +20,7 @@ from seqboost.chain.exact.pair_sums import pair_sums_chunk
 from seqboost.chain.inference import (
     Paths,
     Posterior,
+    context_marginals,
     k_best,
     log_partition,
     log_probability,
@@ -31,8 +32,10 @@ from seqboost.chain.inference import (
 from seqboost.chain.local import locally_normalised
 from seqboost.chain.paths import viterbi_chunk
 from seqboost.chain.potentials import Lattice, Potentials, factored_chunks
+from seqboost.chain.protocol import Chain
 
 __all__ = [
+    "Chain",
     "DurationPotentials",
     "Lattice",
     "PairMessages",
@@ -43,6 +46,7 @@ __all__ = [
     "SeenPotentials",
     "Sums",
     "beam_sequence",
+    "context_marginals",
     "duration_log_partition_chunk",
     "duration_pair_runs",
     "duration_posterior_chunk",

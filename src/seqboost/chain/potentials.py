@@ -9,9 +9,9 @@ all sequences laid end to end, sequence s at ``offsets[s]:offsets[s + 1]``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,10 @@ class LabelScores:
     def n_sequences(self) -> int:
         """Number of sequences."""
         return len(self.offsets) - 1
+
+    def with_scores(self, scores: NDArray[np.float32]) -> Self:
+        """Return the same chains with other scores of labels."""
+        return replace(self, scores=scores)
 
     def _complete_end(self, end: NDArray[np.float64]) -> None:
         """Check the scores of closing a sequence; set them to 0 if they are not given."""

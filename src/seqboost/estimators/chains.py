@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from seqboost.boosting import VALIDATION, Callback, History, check_set_names
 from seqboost.boosting.callbacks import evaluations
-from seqboost.chain import Potentials, SeenPotentials
+from seqboost.chain import Chain, Potentials
 from seqboost.core.exceptions import ParameterError
 from seqboost.core.parameters import (
     Rule,
@@ -235,7 +235,7 @@ class BoostedChain(BoostedLabeler, is_base=True):
     def _beam(self) -> int | None:
         return self._result.config.method.beam
 
-    def _scored(self, batch: SequenceBatch) -> Potentials | SeenPotentials:
+    def _scored(self, batch: SequenceBatch) -> Chain:
         model, n_threads = self._result.model, self._n_threads
         rows = None if model.linear is None else model.linear.columns.transform(batch)
         return model.scored(model.binner.transform(batch, n_threads=n_threads), n_threads, rows)

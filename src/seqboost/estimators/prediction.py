@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.chain import Potentials, SeenPotentials, k_best, log_partition, posterior, viterbi
+from seqboost.chain import Chain, Potentials, context_marginals, k_best, log_partition, posterior, viterbi
 from seqboost.core.exceptions import InputError, ParameterError
 from seqboost.core.parameters import Rule, check_parameters, integer, n_jobs_rule, one_of, plain_number
 from seqboost.estimators.arguments import where
@@ -58,7 +57,7 @@ class SequenceLabeler(Labeler):
         beam: int | None = plain_number(getattr(self, "beam", None))
         return beam
 
-    def _scored(self, batch: SequenceBatch) -> Potentials | SeenPotentials:
+    def _scored(self, batch: SequenceBatch) -> Chain:
         """Return the scores of all labels at all positions, given the labels before."""
         raise NotImplementedError
 
@@ -70,9 +69,7 @@ class SequenceLabeler(Labeler):
         """Return a chain of these scores within the forbidden transitions; None if nothing is forbidden."""
         return None
 
-    def _potentials(
-        self, X: Any, allow_missing_columns: bool = False
-    ) -> tuple[SequenceBatch, Potentials | SeenPotentials]:
+    def _potentials(self, X: Any, allow_missing_columns: bool = False) -> tuple[SequenceBatch, Chain]:
         batch = self._opened(X, allow_missing_columns)
         return batch, self._scored(batch)
 
@@ -106,7 +103,7 @@ class SequenceLabeler(Labeler):
                 )  # fmt: skip
             raise
 
-    def _label_probs(self, potentials: Potentials | SeenPotentials, query: Query = NO_QUERY) -> NDArray[np.float32]:
+    def _label_probs(self, potentials: Chain, query: Query = NO_QUERY) -> NDArray[np.float32]:
         """Return v_k P(y_t = k | X) / Σ_j v_j P(y_t = j | X), (N, K), with the class weights v."""
         found = posterior(potentials, beam=self._beam_of(query), n_threads=self._n_threads)
         prob = found.node_marginals()
@@ -243,18 +240,8 @@ class SequenceLabeler(Labeler):
         (6, 2, 2)
         """
         batch, potentials = self._potentials(X, allow_missing_columns)
-        if isinstance(potentials, SeenPotentials):
-            raise ParameterError(
-                "predict_marginals has an entry for every context, which contexts='seen' does without; use "
-                "predict_proba, or train with contexts='all'"
-            )
-        n_contexts = potentials.space.n_contexts
-        if potentials.scores.shape[2] != n_contexts:
-            shape = (*potentials.scores.shape[:2], n_contexts)
-            scores = np.ascontiguousarray(np.broadcast_to(potentials.scores, shape))
-            potentials = replace(potentials, scores=scores)
-        found = posterior(potentials, n_threads=self._n_threads)
-        return batch.restore(np.ascontiguousarray(found.marginals.transpose(1, 2, 0)))
+        found = context_marginals(potentials, n_threads=self._n_threads)
+        return batch.restore(np.ascontiguousarray(found.transpose(1, 2, 0)))
 
     def predict_kbest(
         self, X: Any, k: int = 5, *, known: Any = None, allow_missing_columns: bool = False

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import Potentials, SeenPotentials
+from seqboost.chain import Chain
 from seqboost.core.exceptions import ParameterError
 from seqboost.core.labelsets import UNOBSERVED, LabelSets, allowed_labels, forbid_others
 
 __all__ = ["NO_QUERY", "Query", "cheapest", "cost_matrix", "expected_costs", "scaled_costs"]
 
-Chain = TypeVar("Chain", bound=Potentials | SeenPotentials)
 
 COSTS_EXPECTED = (
     "expected a dict {(true, predicted): cost} or {true: {predicted: cost}}, a DataFrame with true labels as index and "
@@ -42,7 +41,7 @@ class Query:
             return potentials
         scores = potentials.scores.copy()
         forbid_others(scores, self.labels, self.sets)
-        return replace(potentials, scores=scores)
+        return potentials.with_scores(scores)
 
     @classmethod
     def of(cls, labels: NDArray[np.int32] | None, sets: LabelSets | None, costs: Any, beam: int | None) -> Query:

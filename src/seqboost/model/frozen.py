@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqboost.chain import DurationPotentials, Potentials, SeenContexts, SeenPotentials
+from seqboost.chain import Chain, DurationPotentials, Potentials, SeenContexts, SeenPotentials
 from seqboost.core.contexts import ContextSpace
 from seqboost.core.exceptions import ModelFileError, ParameterError
 from seqboost.core.stored import MAX_ORDER, Stored, part_of
@@ -69,9 +69,7 @@ class FrozenModel:
             return Potentials(scores, self.contexts.constraints(), offsets, 1, self.end)
         return self._chain(scores, np.where(np.isinf(self.table), self.table, 0.0), offsets)
 
-    def scored(
-        self, binned: BinnedRows, n_threads: int = 1, rows: LinearRows | None = None
-    ) -> Potentials | SeenPotentials:
+    def scored(self, binned: BinnedRows, n_threads: int = 1, rows: LinearRows | None = None) -> Chain:
         """Score binned positions; a model with a linear part needs its rows as well."""
         if (rows is None) != (self.linear is None):
             raise ParameterError("rows of the linear part must be given if the model has one, and only then")

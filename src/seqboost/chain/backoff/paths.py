@@ -15,12 +15,14 @@ from seqboost.core.jit import jit
 __all__ = ["seen_counts", "seen_path_scores", "seen_steps"]
 
 
-def seen_path_scores(p: SeenPotentials, labels: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return the score of the given labelling of each sequence, shape (n_sequences,); -inf if it is forbidden."""
-    arcs, states = seen_steps(p.contexts, labels, p.offsets)
+def seen_path_scores(p: SeenPotentials, labels: NDArray[np.int32], first: int, last: int) -> NDArray[np.float64]:
+    """Return the scores of given labelings of the sequences ``first:last``; -inf if one is forbidden."""
+    begin, stop = int(p.offsets[first]), int(p.offsets[last])
+    part, offsets = labels[begin:stop], p.offsets[first : last + 1] - begin
+    arcs, states = seen_steps(p.contexts, part, offsets)
     score = np.where(arcs >= 0, p.arc_scores[arcs], -np.inf) + p.state_scores[states].sum(axis=1)
-    score += p.scores[labels, np.arange(p.n_positions), 0]
-    total: NDArray[np.float64] = np.add.reduceat(score, p.offsets[:-1]) + p.end[labels[p.offsets[1:] - 1]]
+    score += p.scores[part, np.arange(begin, stop), 0]
+    total: NDArray[np.float64] = np.add.reduceat(score, offsets[:-1]) + p.end[part[offsets[1:] - 1]]
     return total
 
 
