@@ -162,6 +162,11 @@ class _Fit:
                 "or the pseudo-likelihood"
             )
         live = [callback for callback in callbacks if callback.may_stop or callback.sees_model]
+        if self.asked.tune is True and live:
+            raise ParameterError(
+                "tune=True trains several models, but a callback that may stop, or that sees the model, must see the "
+                "one training there is; use tune='auto', or a callback that only reads (seqboost.Callback)"
+            )
         return [] if self.config.warm_start or live else tuned_names(self.asked, self.config)
 
     def _first(self, config: FitConfig, part: FitData, callbacks: Sequence[Callback]) -> FitResult:
