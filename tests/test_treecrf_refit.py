@@ -108,8 +108,8 @@ def test_a_second_training_that_fails_is_left(monkeypatch):
     part = small(**STOPPED, refit=False).fit(X, Y)
     original = single.train_once
 
-    def stubborn(config, data, **given):
-        found = original(config, data, **given)
+    def stubborn(config, data, *course, **given):
+        found = original(config, data, *course, **given)
         return found if data.validation is not None else replace(found, best_iteration=0)
 
     monkeypatch.setattr(single, "train_once", stubborn)

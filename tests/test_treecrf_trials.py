@@ -78,9 +78,9 @@ def tried(monkeypatch):
     seen = []
     train = tuning.train_once
 
-    def noted(config, data, **given):
+    def noted(config, data, *course, **given):
         seen.append((config.chain.potentials, config.features.window))
-        return train(config, data, **given)
+        return train(config, data, *course, **given)
 
     monkeypatch.setattr(tuning, "train_once", noted)
     return seen
@@ -178,9 +178,9 @@ def penalties(monkeypatch):
     seen = []
     train = tuning.train_once
 
-    def noted(config, data, **given):
+    def noted(config, data, *course, **given):
         seen.append(config.trees.l2_regularization)
-        return train(config, data, **given)
+        return train(config, data, *course, **given)
 
     monkeypatch.setattr(tuning, "train_once", noted)
     return seen
@@ -309,10 +309,10 @@ def many(monkeypatch):
     monkeypatch.setattr(tuning, "SAMPLE_POSITIONS", 910)
     seen, train = [], tuning.train_once
 
-    def noted(config, data, **given):
+    def noted(config, data, *course, **given):
         n_rows = data.training.batch.n_rows + data.validation.batch.n_rows
         seen.append((config.chain.potentials, config.features.window, n_rows))
-        return train(config, data, **given)
+        return train(config, data, *course, **given)
 
     def prefer(self, challenger, best):
         is_complete = [self._is_complete(contestant, self._judging[0]) for contestant in (best, challenger)]
@@ -421,10 +421,10 @@ def test_a_window_that_only_a_sample_has_room_for(many, monkeypatch):
     X, y = near()
     of_all = run.train_once
 
-    def train(config, data, **given):
+    def train(config, data, *course, **given):
         if config.features.window == 0:
             raise MemoryLimitError("no room")
-        return of_all(config, data, **given)
+        return of_all(config, data, *course, **given)
 
     monkeypatch.setattr(run, "train_once", train)
     auto = TreeCRF(**COMMON).fit(X, y)

@@ -118,10 +118,11 @@ class TreeFitter:
         self.limits, self.shared, self.n_threads = problem.limits, shared, n_threads
         self.max_leaf_value, self.learning_rate = max_leaf_value, learning_rate
         n_labels = problem.space.n_labels
-        self._growers: SimpleQueue[SampleGrower] = SimpleQueue()
-        for _ in range(1 if shared else min(n_threads, n_labels)):
-            n_outputs, n_own = (n_labels, n_threads) if shared else (1, 1)
-            self._growers.put(SampleGrower(Grower(problem, n_outputs, policies, n_threads=n_own)))
+        n_outputs, n_own = (n_labels, n_threads) if shared else (1, 1)
+        self._growers = [
+            SampleGrower(Grower(problem, n_outputs, policies, n_threads=n_own))
+            for _ in range(1 if shared else min(n_threads, n_labels))
+        ]
 
     def n_trees(self, n_labels: int) -> int:
         """Return how many trees a round, or one of its bags, has: each gets a seed."""
@@ -144,20 +145,25 @@ class TreeFitter:
     def fit(self, samples: Sequence[Sample], seeds: Sequence[int]) -> tuple[Trees, tuple[LeafRows, ...]]:
         """Grow the trees of one round, or of one of its bags: a sample and a seed for each tree."""
         await_kernels()  # of the first fit of all
-        tasks = list(zip(samples, seeds, strict=True))
-        trees, leaves = zip(*run_tasks(self._grow, tasks, 1 if self.shared else self.n_threads), strict=True)
+        if self.shared:
+            tree, rows = self._growers[0].grow(*samples[0], self.value, seeds[0])
+            return (tree,), (rows,)
+        free: SimpleQueue[SampleGrower] = SimpleQueue()
+        for grower in self._growers:
+            free.put(grower)
+        tasks = [(free, sample, seed) for sample, seed in zip(samples, seeds, strict=True)]
+        trees, leaves = zip(*run_tasks(self._grow, tasks, self.n_threads), strict=True)
         return trees, leaves
 
-    def _grow(self, sample: Sample, seed: int) -> tuple[Tree, LeafRows]:
+    def _grow(self, free: SimpleQueue[SampleGrower], sample: Sample, seed: int) -> tuple[Tree, LeafRows]:
+        """Grow the tree of one label, with a grower that is free."""
         gradient, hessian, fitted = sample
-        if gradient.ndim == 2:
-            gradient, hessian = gradient[None], hessian[None]
-        grower = self._growers.get()
+        grower = free.get()
         try:
-            tree, leaves = grower.grow(gradient, hessian, fitted, self.value, seed)
+            tree, leaves = grower.grow(gradient[None], hessian[None], fitted, self.value, seed)
         finally:
-            self._growers.put(grower)
-        return tree if self.shared else replace(tree, value=tree.value[:, 0].copy()), leaves
+            free.put(grower)
+        return replace(tree, value=tree.value[:, 0].copy()), leaves
 
     def value(self, gradient: NDArray[np.float64], hessian: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ν · clip(G / (H + λ)), of leaves or of the table's cells."""

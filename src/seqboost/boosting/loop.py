@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from seqboost.boosting.ensemble import Ensemble, Round, TreeFitter
 from seqboost.boosting.history import Callback, History, Progress, Stopping
-from seqboost.boosting.sampling import Examples, Sampler
+from seqboost.boosting.sampling import Examples, Sample, Sampler
 from seqboost.boosting.steps import Ascent, Step
 from seqboost.objectives import Derivatives, Objective
 
@@ -112,7 +113,9 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
             objective = task.objective_of(iteration)
             derivatives = objective.derivatives(ensemble.scores, ensemble.table, task.n_threads)
             history.refresh(derivatives)
-        boosted = _grow(task, derivatives, iteration)
+        bags = list(starmap(task.fitter.fit, _draws(task, derivatives, iteration)))
+        trees, leaves = zip(*bags, strict=True)
+        boosted = Round(trees, leaves, _table_move(task.fitter, derivatives))
         stepped = task.step.take(Ascent(ensemble, boosted, objective, derivatives, history, task.n_threads))
         if stepped is None:
             break
@@ -140,17 +143,12 @@ def boost(task: Boosting, ensemble: Ensemble, history: History, n_earlier: int =
     return kept
 
 
-def _grow(task: Boosting, derivatives: Derivatives, iteration: int) -> Round:
-    """Draw samples and grow the trees of a round, and move the table by the rule of the leaves."""
-    bags = []
+def _draws(task: Boosting, derivatives: Derivatives, iteration: int) -> Iterator[tuple[list[Sample], list[int]]]:
+    """Draw what the trees of a round are fitted to, bag by bag, and their seeds."""
+    n_trees = task.fitter.n_trees(len(derivatives.gradient))
     for bag in range(task.n_bags):
-        n_trees = task.fitter.n_trees(len(derivatives.gradient))
         seeds = [_seed(task.seed, iteration, label, bag) for label in range(n_trees)]
-        samples = task.fitter.draw(task.sampler, derivatives, task.examples, seeds)
-        bags.append(task.fitter.fit(samples, seeds))
-    return Round(
-        tuple(trees for trees, _ in bags), tuple(leaves for _, leaves in bags), _table_move(task.fitter, derivatives)
-    )
+        yield task.fitter.draw(task.sampler, derivatives, task.examples, seeds), seeds
 
 
 def _table_move(fitter: TreeFitter, derivatives: Derivatives) -> NDArray[np.float64] | None:

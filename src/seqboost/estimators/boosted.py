@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +29,6 @@ from seqboost.sequences import class_weights
 from seqboost.training import (
     FitConfig,
     FitData,
-    FitResult,
 )
 from seqboost.training.dataset import Dataset
 from seqboost.training.interrupt import StopOnInterrupt
@@ -61,9 +61,13 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
         """Return the configuration, with parameters checked."""
         raise NotImplementedError
 
-    def _train(self, config: FitConfig, data: FitData, callbacks: Sequence[Callback], earlier: FitResult | None) -> Any:
-        """Train."""
-        raise NotImplementedError
+    _train: Callable[..., Any]  # as seqboost.training.train
+
+    def _with_result(self, result: Any) -> Self:
+        """Return a copy that is fitted with another result."""
+        fitted = copy.copy(self)
+        fitted._set_result(result)
+        return fitted
 
     def _set_result(self, result: Any) -> None:
         """Set the attributes of a fitted labeler."""
@@ -153,7 +157,9 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
                 data, validation=sets[0] if sets else None, others=tuple(sets[1:]), set_names=names, metrics=metrics
             )
             with StopOnInterrupt() as interrupt:
-                self._set_result(self._train(config, data, [*called, *hooks, interrupt], earlier))
+                watching = [*called, *hooks, interrupt]
+                result = self._train(config, data, callbacks=watching, earlier=earlier, present=self._with_result)
+            self._set_result(result)
         if interrupt.is_asked:
             warnings.warn(INTERRUPTED.format(type(self).__name__, self._n_rounds), stacklevel=2)
         elif self._n_rounds == 0:

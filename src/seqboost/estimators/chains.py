@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from seqboost.boosting import VALIDATION, Callback, History, check_set_names
+from seqboost.boosting import VALIDATION, History, check_set_names
 from seqboost.boosting.callbacks import evaluations
 from seqboost.chain import Chain, Potentials
 from seqboost.core.exceptions import ParameterError
@@ -40,7 +39,6 @@ from seqboost.training import (
     ChainConfig,
     FeatureConfig,
     FitConfig,
-    FitData,
     FitResult,
     StoppingConfig,
     TreeConfig,
@@ -88,6 +86,7 @@ class BoostedChain(BoostedLabeler, is_base=True):
     """
 
     _result: FitResult
+    _train = staticmethod(train)
     _rules: ClassVar[Mapping[str, Rule]] = RULES
 
     def __init__(
@@ -198,17 +197,6 @@ class BoostedChain(BoostedLabeler, is_base=True):
             n_threads=self._n_threads,
         )
         return plain_fields(config)  # numpy's numbers would have kernels compiled for their types
-
-    def _train(
-        self, config: FitConfig, data: FitData, callbacks: Sequence[Callback], earlier: FitResult | None
-    ) -> FitResult:
-        return train(config, data, callbacks=callbacks, earlier=earlier, present=self._with_result)
-
-    def _with_result(self, result: FitResult) -> Self:
-        """Return a copy that is fitted with another result."""
-        fitted = copy.copy(self)
-        fitted._set_result(result)
-        return fitted
 
     def _set_result(self, result: FitResult) -> None:
         config, history = result.config, result.history.to_dict()

@@ -23,7 +23,7 @@ from seqboost.training.durations import label_durations
 from seqboost.training.holdout import Divisions, divisions_of
 from seqboost.training.progress import FitProgress, fit_progress
 from seqboost.training.result import Candidate, FitData, FitResult
-from seqboost.training.single import train_again, train_once
+from seqboost.training.single import Course, train_again, train_once
 from seqboost.training.tuning import SharedStop, Tuner, can_tune, n_alternatives, sample_for_tuning, tuned_names
 
 __all__ = ["train"]
@@ -118,7 +118,8 @@ class _Fit:
             )
         stop = SharedStop([callback for callback in self.callbacks if callback.runs_in_refit])
         others = [callback for callback in self.callbacks if not callback.runs_in_refit]
-        return replace(self._watched(self.config, self.data, [*others, stop]), interrupted=stop.stopped)
+        result = train_once(self.config, self.data, self._course([*others, stop]), earlier=self.earlier)
+        return replace(result, interrupted=stop.stopped)
 
     def held_out(self, divisions: Divisions) -> FitResult:
         """Train until held-out sequences say stop, have others judge candidates, and train on all of them.
@@ -139,7 +140,15 @@ class _Fit:
         if result is not None:
             retell(result.history.to_dict(), config.max_iter, others)
         else:
-            result = self._first(config, self._part(divisions, 0), [*others, stop])
+            part, course = self._part(divisions, 0), self._course([*others, stop])
+            try:
+                result = train_once(config, part, course, earlier=self.earlier)
+            except MemoryLimitError:
+                if config is self.config:
+                    raise
+                result = train_once(
+                    self.config, part, course, earlier=self.earlier
+                )  # there was room for a sample alone
         if is_auto(config.chain.potentials):  # what there is room for may change from one training to the next
             result = replace(result, config=result.config.with_potentials(result.potentials))
         if not stop.stopped:
@@ -150,8 +159,7 @@ class _Fit:
         tuning = result.tuning or tuning
         if self._refits() and not stop.stopped:
             self.progress.expect(0)
-            with self.progress.training("refit", result.best_iteration) as bars:
-                result = train_again(result, self.data, [*bars, stop])
+            result = train_again(result, self.data, Course(self.progress, callbacks=[stop], title="refit"))
         return replace(result, tuning=tuning, interrupted=stop.stopped)
 
     def _tuned_names(self, callbacks: Sequence[Callback]) -> list[str]:
@@ -169,25 +177,8 @@ class _Fit:
             )
         return [] if self.config.warm_start or live else tuned_names(self.asked, self.config)
 
-    def _first(self, config: FitConfig, part: FitData, callbacks: Sequence[Callback]) -> FitResult:
-        try:
-            return self._watched(config, part, callbacks)
-        except MemoryLimitError:
-            if config is self.config:
-                raise
-            return self._watched(self.config, part, callbacks)  # there was room for a sample alone
-
-    def _watched(self, config: FitConfig, part: FitData, callbacks: Sequence[Callback]) -> FitResult:
-        """Train once, with a progress bar."""
-        with self.progress.training("boosting", config.max_iter) as bars:
-            return train_once(
-                config,
-                part,
-                stopping=self.stopping,
-                callbacks=[*bars, *callbacks],
-                earlier=self.earlier,
-                present=self.present,
-            )
+    def _course(self, callbacks: Sequence[Callback]) -> Course:
+        return Course(self.progress, self.stopping, callbacks, self.present)
 
     def _part(self, divisions: Divisions, number: int) -> FitData:
         training, validation = divisions(number)

@@ -44,24 +44,48 @@ from seqboost.training.memory import FitMemory
 from seqboost.training.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
 from seqboost.training.missing import dividing_rate, missing_policies
 from seqboost.training.positions import Positions
+from seqboost.training.progress import FitProgress
 from seqboost.training.result import FitData, FitResult
 from seqboost.training.seen import seen_bytes
 from seqboost.training.starting import Start, fresh_start, labels_alone, linear_task, resumed_start, seen_labels_alone
 from seqboost.trees import Limits, Problem
 from seqboost.trees.warmup import compile_beside
 
-__all__ = ["train_again", "train_once"]
+__all__ = ["Course", "train_again", "train_once"]
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Who watches a training, and who may stop it.
+
+    Attributes
+    ----------
+    progress : FitProgress
+        Reports the rounds.
+    stopping : Stopping or None
+        When to stop early.
+    callbacks : sequence of Callback
+        Called after every round.
+    present : callable or None
+        From a result to the model that callbacks see.
+    title : str
+        What the training is called in reports.
+    """
+
+    progress: FitProgress
+    stopping: Stopping | None = None
+    callbacks: Sequence[Callback] = ()
+    present: Callable[[FitResult], Any] | None = None
+    title: str = "boosting"
 
 
 def train_once(
     config: FitConfig,
     data: FitData,
+    course: Course,
     *,
-    stopping: Stopping | None = None,
-    callbacks: Sequence[Callback] = (),
     earlier: FitResult | None = None,
     linear_fit: LinearFit | None = None,
-    present: Callable[[FitResult], Any] | None = None,
 ) -> FitResult:
     """Bin, boost and freeze.
 
@@ -71,16 +95,12 @@ def train_once(
         Without "auto", except for potentials.
     data : FitData
         Sequences; those of validation are scored in every round.
-    stopping : Stopping, optional
-        When to stop early.
-    callbacks : sequence of Callback
-        Called after every round.
+    course : Course
+        Who watches, and who may stop it.
     earlier : FitResult, optional
         A fit to continue.
     linear_fit : LinearFit, optional
         How to fit the linear start, if known.
-    present : callable, optional
-        From a result to the model that callbacks see.
     """
     compile_beside(config.n_threads)
     binner = earlier.model.binner if earlier else _fit_binner(data.training.batch, config)
@@ -98,14 +118,17 @@ def train_once(
         )
         return FitResult(model, start.history, kept.n_rounds, config, start.linear_fit, label_odds(config, data))
 
-    task = replace(
-        _boosting(positions, chain, start.end, config),
-        stopping=stopping,
-        callbacks=callbacks,
-        snapshot=None if present is None else lambda kept: present(result_of(kept)),
-    )
+    task, present = _boosting(positions, chain, start.end, config), course.present
     try:
-        return result_of(boost(task, ensemble, start.history, n_earlier))
+        with course.progress.training(course.title, config.max_iter) as watching:
+            task = replace(
+                task,
+                stopping=course.stopping,
+                callbacks=[*watching, *course.callbacks],
+                snapshot=None if present is None else lambda kept: present(result_of(kept)),
+            )
+            kept = boost(task, ensemble, start.history, n_earlier)
+        return result_of(kept)
     except InputError:
         if chain.contexts is None:
             positions.check_possible(start.table, start.end, chain.space.order)
@@ -120,7 +143,7 @@ def label_odds(config: FitConfig, data: FitData) -> NDArray[np.float64] | None:
     return np.asarray(np.maximum(weights / weights.max(), 1e-300), dtype=np.float64)
 
 
-def train_again(result: FitResult, data: FitData, callbacks: Sequence[Callback]) -> FitResult:
+def train_again(result: FitResult, data: FitData, course: Course) -> FitResult:
     """Train on all sequences for as many rounds as were best; the history stays that of the earlier training.
 
     More rounds would suit more data, but by little: 10 % more of them change nothing in cross-validation. Should no
@@ -128,7 +151,7 @@ def train_again(result: FitResult, data: FitData, callbacks: Sequence[Callback])
     """
     config = replace(result.config, max_iter=result.best_iteration)
     whole = replace(data, validation=None, others=(), metrics=())
-    again = train_once(config, whole, callbacks=callbacks, linear_fit=result.linear_fit)
+    again = train_once(config, whole, course, linear_fit=result.linear_fit)
     if again.best_iteration < result.best_iteration:
         return result
     return replace(again, history=result.history, config=result.config, refitted=True)

@@ -38,7 +38,7 @@ from seqboost.training.defaults import FEW_LABELS, PENALTY, no_window, wider_win
 from seqboost.training.holdout import Divisions
 from seqboost.training.progress import FitProgress
 from seqboost.training.result import Candidate, FitData, FitResult
-from seqboost.training.single import train_once
+from seqboost.training.single import Course, train_once
 
 __all__ = ["SharedStop", "Tuner", "can_tune", "n_alternatives", "sample_for_tuning", "tuned_names"]
 
@@ -253,12 +253,11 @@ class Tuner:
         """Train a contestant on a division if that has not been done; tell whether it came to an end of its own."""
         if number not in contestant.results and not self._stop.stopped:
             config, began = contestant.config, time.perf_counter()
-            with self._progress.training(contestant.title, config.max_iter) as bars:
-                callbacks = [*bars, self._stop]
-                try:
-                    result = train_once(config, self._part(number), stopping=self._stopping, callbacks=callbacks)
-                except MemoryLimitError:
-                    return False
+            course = Course(self._progress, self._stopping, [self._stop], title=contestant.title)
+            try:
+                result = train_once(config, self._part(number), course)
+            except MemoryLimitError:
+                return False
             contestant.seconds += time.perf_counter() - began
             if self._stop.stopped:
                 contestant.cut_short.append(result)

@@ -246,7 +246,12 @@ class Grower:
         status = SEARCH
         while status in (SEARCH, MORE_ROOM):
             self._turn = self._turn._replace(search=self.link())
-            status = self._run(advance, self._turn, None if self.reducer is None else True)
+            problem, weighted, work = self._pack(self._problem, self.weighted, self.work)
+            scratch = self.scratch.get()
+            try:
+                status = advance(problem, weighted, work, self._turn, None if self.reducer is None else True, scratch)
+            finally:
+                self.scratch.put(scratch)
             if status == MORE_ROOM:
                 self._make_room()
             elif status == SEARCH:

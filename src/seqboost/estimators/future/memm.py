@@ -31,7 +31,6 @@ from seqboost.training import (
     FeatureConfig,
     FitConfig,
     FitData,
-    FitResult,
     StoppingConfig,
     TreeConfig,
 )
@@ -192,7 +191,7 @@ class FutureFeatureMEMM(BoostedLabeler):
         return plain_fields(config)
 
     def _train(
-        self, config: FitConfig, data: FitData, callbacks: Sequence[Callback], earlier: FitResult | None
+        self, config: FitConfig, data: FitData, *, callbacks: Sequence[Callback], **unused: Any
     ) -> tuple[FutureModel, dict[str, list[Any]]]:
         patterns = PatternConfig(
             self.bag_size, self.direction, self.patterns, self.max_patterns, float(self.pattern_start)
