@@ -59,6 +59,7 @@ class Labeler(BaseEstimator):
 
     classes_: NDArray[Any]
     _schema: BatchSchema
+    _earlier_beam: int | None = None  # of prediction, in models from files of version 0.1
     _takes_sets: ClassVar[bool] = False  # whether labels of training may be sets: one of these, not known which
 
     def __init_subclass__(cls, *, is_base: bool = False, **options: Any) -> None:
@@ -114,6 +115,7 @@ class Labeler(BaseEstimator):
                 f"classes, use TreeCRF(potentials='factored')"
             )
         self.classes_ = coder.classes_
+        self._earlier_beam = None
         self._schema = batch.schema
         self._training_table = TrainingTable.of(batch.origin)
         self._set_feature_names(batch.schema)

@@ -55,7 +55,7 @@ class SequenceLabeler(Labeler):
 
     @property
     def _beam(self) -> int | None:
-        beam: int | None = plain_number(getattr(self, "beam", None))
+        beam: int | None = plain_number(getattr(self, "beam", self._earlier_beam))
         return beam
 
     def _scored(self, batch: SequenceBatch) -> Potentials | SeenPotentials:
