@@ -188,7 +188,8 @@ class Labeler(BaseEstimator):
 
     def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
         """Return codes of labels, (n_rows,)."""
-        return np.argmax(self._marginals(batch), axis=1).astype(np.int32)
+        codes: NDArray[np.int32] = np.argmax(self._marginals(batch), axis=1).astype(np.int32)
+        return codes
 
     @property
     def _container(self) -> str:

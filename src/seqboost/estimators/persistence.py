@@ -71,7 +71,7 @@ def to_document(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     classes = estimator.classes_
     parameters = {name: plain(value) for name, value in estimator.get_params(deep=False).items()}
     if estimator._earlier_beam is not None:
-        parameters["beam"] = estimator._earlier_beam
+        parameters |= {"beam": estimator._earlier_beam}
     document = {
         "estimator": type(estimator).__name__,
         "parameters": parameters,
