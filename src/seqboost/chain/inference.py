@@ -60,7 +60,8 @@ class Posterior:
 
     def decode(self) -> NDArray[np.int32]:
         """Label with the largest marginal at each position (posterior decoding), shape (N,); the lowest of equals."""
-        return np.argmax(self.node_marginals(), axis=1).astype(np.int32)
+        labels: NDArray[np.int32] = np.argmax(self.node_marginals(), axis=1).astype(np.int32)
+        return labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,7 +171,7 @@ class Potentials(LabelScores):
     @property
     def joint(self) -> bool:
         """Whether scores depend on the context."""
-        return self.scores.shape[2] == self.space.n_contexts
+        return bool(self.scores.shape[2] == self.space.n_contexts)
 
 
 def factored_chunks(offsets: NDArray[np.int64], n_labels: int) -> list[tuple[int, int]]:

@@ -59,6 +59,7 @@ class Labeler(BaseEstimator):
 
     classes_: NDArray[Any]
     _schema: BatchSchema
+    _earlier_beam: int | None = None  # of prediction, in models from files of version 0.1
     _takes_sets: ClassVar[bool] = False  # whether labels of training may be sets: one of these, not known which
     _takes_position_weights: ClassVar[bool] = False
 
@@ -115,6 +116,7 @@ class Labeler(BaseEstimator):
                 f"classes, use TreeCRF(potentials='factored')"
             )
         self.classes_ = coder.classes_
+        self._earlier_beam = None
         self._schema = batch.schema
         self._training_table = TrainingTable.of(batch.origin)
         self._set_feature_names(batch.schema)
@@ -200,7 +202,8 @@ class Labeler(BaseEstimator):
 
     def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
         """Return codes of labels, (n_rows,)."""
-        return np.argmax(self._marginals(batch), axis=1).astype(np.int32)
+        codes: NDArray[np.int32] = np.argmax(self._marginals(batch), axis=1).astype(np.int32)
+        return codes
 
     @property
     def _container(self) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from seqboost.core.exceptions import InputError, InputTypeError, ModelFileError
-from seqboost.core.parameters import check_parameters, plain_number
+from seqboost.core.parameters import check_parameters, integer, plain_number
 from seqboost.core.stored import MAX_BYTES, Stored
 from seqboost.estimators.method import Method
 from seqboost.model import read_model, write_model
@@ -38,6 +38,8 @@ E = TypeVar("E")
 EARLIER = {"trees": "per_label", "init": "labels"}
 """What was meant by files that do not name these parameters."""
 
+WITHOUT_BEAM = ("HMM", "LinearCRF", "FutureFeatureMEMM")
+"""Labelers whose files may name a beam, which is an argument of prediction since version 0.2."""
 
 LONGEST_INTEGER = 10_000  # bits; Python converts up to 4300 digits of text
 
@@ -67,9 +69,12 @@ def to_document(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     """Return a fitted labeller as a header of plain values and arrays."""
     arrays, header = estimator._to_arrays()
     classes = estimator.classes_
+    parameters = {name: plain(value) for name, value in estimator.get_params(deep=False).items()}
+    if estimator._earlier_beam is not None:
+        parameters |= {"beam": estimator._earlier_beam}
     document = {
         "estimator": type(estimator).__name__,
-        "parameters": {name: plain(value) for name, value in estimator.get_params(deep=False).items()},
+        "parameters": parameters,
         "schema": estimator._schema.to_json(),
         "reading": getattr(estimator, "reading_", None),
         "classes": _plain_classes(classes),
@@ -108,6 +113,10 @@ def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, ND
     """Rebuild what :func:`to_document` gave."""
     estimator: Any = cls(**_completed(document["parameters"], cls.__name__))
     check_parameters(cls.__name__, vars(estimator), estimator._prediction_rules)
+    if cls.__name__ in WITHOUT_BEAM:
+        beam = document["parameters"].get("beam")
+        check_parameters(cls.__name__, {"beam": beam}, {"beam": integer(1, none=True)})
+        estimator._earlier_beam = beam
     hash((*sequence_columns(estimator.sequence), estimator.time))  # names of columns
     estimator.classes_ = _revived_classes(document)
     estimator._schema = BatchSchema.from_json(document["schema"])
@@ -121,19 +130,33 @@ def from_document(cls: type[Any], document: dict[str, Any], arrays: dict[str, ND
 def _completed(parameters: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the parameters of a file, and what was meant where it has none."""
     given = {name: revived(value) for name, value in parameters.items()}
-    if kind in ("HMM", "LinearCRF", "FutureFeatureMEMM"):
-        given.pop("beam", None)  # of earlier files: it is an argument of predict
+    if kind in WITHOUT_BEAM:
+        given.pop("beam", None)  # it is kept for prediction
     if kind not in ("TreeCRF", "MEMM"):
         return given
     if kind == "TreeCRF":
         given = {**EARLIER, **given}
-    if "n_surrogates" in given:  # files of version 0.2 and earlier have the parameters of Method one by one
-        n_surrogates = given.pop("n_surrogates")
-        if given["missing"] == "surrogate" and n_surrogates != N_SURROGATES:
-            given["missing"] = Surrogates(n_surrogates)
-    moved = {name: given.pop(name) for name in Method().get_params() if name in given}
-    changed = {name: value for name, value in moved.items() if value != getattr(Method(), name)}
+    if "n_surrogates" in given:  # as the parameters of Method, a parameter of its own in version 0.1
+        given["missing"] = _with_surrogates(given["missing"], given.pop("n_surrogates"))
+    own = Method().get_params()
+    moved = {name: given.pop(name) for name in own if name in given}
+    changed = {name: value for name, value in moved.items() if value != own[name]}
     return {**given, "method": Method(**changed)} if changed else given
+
+
+def _with_surrogates(missing: Any, n_surrogates: Any) -> Any:
+    """Return the policies of ``missing`` with the number of surrogates, where there are any and it is not the default.
+
+    Examples
+    --------
+    >>> _with_surrogates({"x": "surrogate", "*": "impute"}, 5)
+    {'x': Surrogates(n=5), '*': 'impute'}
+    """
+    if n_surrogates == N_SURROGATES:
+        return missing
+    if isinstance(missing, dict):
+        return {column: _with_surrogates(policy, n_surrogates) for column, policy in missing.items()}
+    return Surrogates(n_surrogates) if missing == "surrogate" else missing
 
 
 def with_null(values: list[float]) -> list[float | None]:
@@ -190,7 +213,7 @@ def revived(value: Any) -> Any:
         ((kind, content),) = value.items()
         if kind == "labeler":
             name, parameters = content
-            return KINDS[name](**{key: revived(v) for key, v in parameters.items()})
+            return KINDS[name](**_completed(parameters, name))
         if kind == "method":
             return Method(**{name: revived(v) for name, v in content})
         if kind == "surrogates":

@@ -54,7 +54,7 @@ class SequenceLabeler(Labeler):
 
     @property
     def _beam(self) -> int | None:
-        beam: int | None = plain_number(getattr(self, "beam", None))
+        beam: int | None = plain_number(getattr(self, "beam", self._earlier_beam))
         return beam
 
     def _scored(self, batch: SequenceBatch) -> Chain:
@@ -109,8 +109,9 @@ class SequenceLabeler(Labeler):
         prob = found.node_marginals()
         if self._class_weights is None:
             return prob
-        weighted = prob * self._class_weights
-        return (weighted / weighted.sum(axis=1, keepdims=True)).astype(np.float32)
+        weighted: NDArray[np.float64] = prob * self._class_weights
+        weighted /= weighted.sum(axis=1, keepdims=True)
+        return weighted.astype(np.float32)
 
     def _marginals(self, batch: SequenceBatch, query: Query = NO_QUERY) -> NDArray[np.float32]:
         parts = self._parts(batch, query)

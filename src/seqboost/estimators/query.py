@@ -71,9 +71,9 @@ def scaled_costs(prob: NDArray[Any], query: Query) -> NDArray[np.float32]:
 
 def cheapest(prob: NDArray[Any], query: Query) -> NDArray[np.int32]:
     """Return the code of the label of least expected cost at each position, (N,); without costs the most probable."""
-    if query.costs is None:
-        return np.argmax(prob, axis=1).astype(np.int32)
-    return np.argmin(expected_costs(prob, query), axis=1).astype(np.int32)
+    gain = prob if query.costs is None else -expected_costs(prob, query)
+    codes: NDArray[np.int32] = np.argmax(gain, axis=1).astype(np.int32)
+    return codes
 
 
 def cost_matrix(costs: Any, classes: NDArray[Any]) -> NDArray[np.float64]:

@@ -87,7 +87,7 @@ def log_posterior(
     prob = work.arcs[0]
     runs = (begin, begin + n_positions)
     _backward(lattice, runs, total)
-    log_z = total[0, graph.start_level[1]]
+    log_z: float = total[0, graph.start_level[1]]
     if marginals.size == 0:
         return log_z
     summing = sums.mean.size > 0 and sums.weights[sequence] > 0.0 and log_z > -np.inf

@@ -85,4 +85,5 @@ def _is_better(graph: Graph, score: float, arc: int, highest: float, chosen: np.
     """Check whether an arc is better than the chosen one: a higher score, or the same and a lower label."""
     if score != highest or chosen < 0:
         return score > highest
-    return graph.arc_label[arc] < graph.arc_label[chosen]
+    is_lower: bool = graph.arc_label[arc] < graph.arc_label[chosen]
+    return is_lower

@@ -52,7 +52,7 @@ def make_rests(longest: int, n_labels: int) -> Rests:
 @inlined
 def pair_score(lattice: Lattice, t: int, j: int, k: int) -> float:
     """Return F_t(j, k) inside a sequence; -inf if it is forbidden or another label is observed."""
-    score = lattice.table[1 + j, k]
+    score: float = lattice.table[1 + j, k]
     if lattice.labels.size > 0 and lattice.labels[t] >= 0 and lattice.labels[t] != k:
         score = -np.inf
     if score > -np.inf:
@@ -63,7 +63,7 @@ def pair_score(lattice: Lattice, t: int, j: int, k: int) -> float:
 @inlined
 def start_score(lattice: Lattice, t: int, k: int) -> float:
     """Return the score of label k at the first position t of a sequence."""
-    score = lattice.table[0, k]
+    score: float = lattice.table[0, k]
     if lattice.labels.size > 0 and lattice.labels[t] >= 0 and lattice.labels[t] != k:
         score = -np.inf
     if score > -np.inf:

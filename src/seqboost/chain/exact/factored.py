@@ -249,7 +249,8 @@ def factored_backward_log(
                     score = lattice.table[base[context_type] + c, k] + after[row, k + n_labels * (c % n_shared)]
                     highest, total = add_exp(highest, total, score)
             before[row, c] = highest + np.log(total) if highest > -np.inf else -np.inf
-    return before[begin - origin, 0]
+    log_z: float = before[begin - origin, 0]
+    return log_z
 
 
 @inlined

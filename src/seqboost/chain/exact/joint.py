@@ -301,4 +301,5 @@ def joint_backward_log(
                 kernel[k, t, c] = np.float32(np.exp(score - work[0, c])) if score > -np.inf else np.float32(0.0)
         for c in range(n_contexts):
             work[1, c] = work[0, c]
-    return work[1, 0]
+    log_z: float = work[1, 0]
+    return log_z

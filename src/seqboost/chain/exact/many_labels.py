@@ -148,7 +148,8 @@ def _later(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the positions that are not the first of a sequence."""
     later = np.ones(offsets[-1] - offsets[0], np.bool_)
     later[offsets[:-1] - offsets[0]] = False
-    return offsets[0] + np.flatnonzero(later)
+    positions: NDArray[np.int64] = offsets[0] + np.flatnonzero(later)
+    return positions
 
 
 @allocating

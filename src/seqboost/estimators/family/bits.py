@@ -95,18 +95,15 @@ def fit_bit(
     if len(values) == 1:
         return Constant(float(values[0]))
     model = clone(estimator)
-    parameters = model.get_params(deep=False)
-    settings: dict[str, Any] = {}
-    if "window" in parameters:
-        settings["window"] = _window_beside(parameters["window"], training.batch, names)
-    if parameters.get("potentials") == "auto" and getattr(parameters.get("method"), "contexts", "all") == "all":
-        settings["potentials"] = "joint"
-    if "random_state" in parameters and parameters["random_state"] is None:
-        settings["random_state"] = seed
-    if "n_jobs" in parameters:
-        settings["n_jobs"] = n_jobs
-    settings |= {name: None for name in ("sequence", "time") if name in parameters}
-    model.set_params(**settings)
+    owned = model.get_params(deep=False)
+    changed: dict[str, Any] = {"n_jobs": n_jobs, "sequence": None, "time": None}
+    if "window" in owned:
+        changed |= {"window": _window_beside(model.window, training.batch, names)}
+    if owned.get("potentials") == "auto" and getattr(owned.get("method"), "contexts", "all") == "all":
+        changed |= {"potentials": "joint"}
+    if "random_state" in owned and model.random_state is None:
+        changed |= {"random_state": seed}
+    model.set_params(**{name: value for name, value in changed.items() if name in owned})
     y: Any = labels
     if labels.min() < 0:
         y = labels.astype(object)

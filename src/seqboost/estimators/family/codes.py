@@ -111,7 +111,8 @@ def _dense_code(n_labels: int, n_bits: int, rng: np.random.Generator) -> Code:
 
 def _key(column: Code) -> bytes:
     """Return what a column has in common with its complement alone."""
-    return (column ^ column[0]).tobytes()
+    relative: Code = column ^ column[0]
+    return relative.tobytes()
 
 
 def _rows_differ(code: Code) -> bool:

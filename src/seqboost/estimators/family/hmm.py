@@ -57,7 +57,8 @@ def transition_scores(
         if j < order:  # histories that begin with the sequence
             rows = np.flatnonzero(known & (position == j))
             parts.append(_smoothed(labels[rows], context[rows], row_weights[rows], anywhere))
-    return np.log(np.vstack([*parts, anywhere]))
+    table: NDArray[np.float64] = np.log(np.vstack([*parts, anywhere]))
+    return table
 
 
 def _smoothed(

@@ -226,7 +226,8 @@ class IOHMM(Labeler):
         x = self._inputs(batch)
         states = posterior(self._chain(x, batch.offsets, None), n_threads=self._n_threads).node_marginals()
         found: NDArray[np.float64] = np.einsum("ns,nsk->nk", states, softmax(_product(x, self._emits), axis=2))
-        return found / found.sum(axis=1, keepdims=True)
+        found /= found.sum(axis=1, keepdims=True)
+        return found
 
     def log_prob(self, X: Any, y: Any, *, allow_missing_columns: bool = False) -> NDArray[np.float64]:
         """Return log P(y | X) of each sequence; labels that are None or NaN are summed over.

@@ -274,7 +274,8 @@ class OutputCoding(Labeler):
         return codes.distances(bits, self.code_)
 
     def _codes(self, batch: SequenceBatch) -> NDArray[np.int32]:
-        return np.argmin(self._distances(batch), axis=1).astype(np.int32)
+        codes: NDArray[np.int32] = np.argmin(self._distances(batch), axis=1).astype(np.int32)
+        return codes
 
     def _marginals(self, batch: SequenceBatch) -> NDArray[np.float64]:
         near = self._distances(batch)

@@ -161,7 +161,8 @@ class VotedPerceptron(LinearLabeler):
             potentials = query.allowed(voter.scored(rows, n_threads))
             path = viterbi(potentials, beam=self._beam_of(query), n_threads=n_threads).labels
             share[np.arange(len(path)), path] += votes
-        return share / self._votes.sum()
+        shares: NDArray[np.float64] = share / self._votes.sum()
+        return shares
 
     def _marginals(self, batch: SequenceBatch, query: Query = NO_QUERY) -> NDArray[Any]:
         return self._shares(batch, query) if len(self._voters) > 1 else super()._marginals(batch, query)

@@ -13,8 +13,8 @@ Dietterich, T. G. (2002). Machine learning for sequential data: a review. SSPR.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,6 +41,15 @@ __all__ = ["RecurrentSlidingWindow", "SlidingWindow"]
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left_to_right", "right_to_left"
 
 WINDOW_RULES: dict[str, Rule] = {"encoding": one_of("auto", "codes", "indicators")}
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
+    """Return scikit-learn's decorator of methods that some estimators lack."""
+    decorator: Callable[[F], F] = available_if(check)
+    return decorator
 
 
 def _can_weigh(model: Any) -> bool:
@@ -145,7 +154,7 @@ class _WindowLabeler(Labeler):
             answer[np.arange(len(answer)), estimator.predict(matrix)] = 1.0
         return answer
 
-    @available_if(_can_weigh)
+    @_only_if(_can_weigh)
     def predict_proba(self, X: Any, *, allow_missing_columns: bool = False) -> Any:
         """Return P(y_t = k | X); only if the classifier has ``predict_proba``.
 
@@ -376,7 +385,8 @@ class RecurrentSlidingWindow(_WindowLabeler):
         if self._has_codes:
             return lags
         values = np.arange(len(self.classes_) + 1)
-        return (lags[:, :, None] == values).reshape(len(lags), -1).astype(np.float64)
+        indicators: NDArray[np.bool_] = lags[:, :, None] == values
+        return indicators.reshape(len(lags), -1).astype(np.float64)
 
     def _read(
         self, estimator: Any, matrix: Any, offsets: NDArray[np.int64]

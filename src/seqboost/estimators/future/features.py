@@ -69,7 +69,7 @@ class FutureFeatures(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     def transform(self, X: Any) -> SequenceBatch:
         """Return the sequences with the new columns, as a batch that every labeller takes for X."""
         check_is_fitted(self)
-        batch = self.model_._opened(X)
+        batch: SequenceBatch = self.model_._opened(X)
         return batch.with_numbers(self.names_, self.model_._result.future_features(batch, self.model_._n_threads))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
