@@ -275,3 +275,22 @@ def test_a_beam_after_fit_is_refused(data):
     model = small(min_duration=2).fit(*data)
     with pytest.raises(ParameterError, match=re.escape("chains with minimum durations (min_duration) have no beam")):
         model.predict(data[0], beam=1)
+
+
+@pytest.mark.parametrize("potentials", ["joint", "factored"])
+def test_metrics_of_fit_are_those_of_predictions(potentials):
+    (X, y), (X_val, y_val) = lasting(), lasting(n=4, seed=1)
+    model = small(min_duration=4, potentials=potentials)
+    own = []
+
+    def share(truth, guesses):
+        own.append(np.concatenate(guesses))
+        return float(np.mean(np.concatenate(truth) == own[-1]))
+
+    model.fit(X, y, eval_set=[(X_val, y_val)], eval_metric=["macro_f1", "log_loss", share])
+    prob = np.concatenate(model.predict_proba(X_val))
+    true = np.searchsorted(model.classes_, np.concatenate(y_val))
+    found = model.evals_result_["validation"]
+    assert own[-1].tolist() == model.classes_[prob.argmax(axis=1)].tolist()
+    assert found["share"][-1] == pytest.approx(found["accuracy"][-1])
+    assert found["log_loss"][-1] == pytest.approx(-np.log(prob[np.arange(len(true)), true]).mean(), abs=1e-5)
