@@ -100,6 +100,26 @@ def test_bad_arguments(make, match):
         make()
 
 
+class _Watcher:
+    """Looks at the model in every training."""
+
+    may_stop, runs_in_refit, sees_model = False, True, True
+
+    def __init__(self):
+        self.models = []
+
+    def __call__(self, progress):
+        self.models.append(progress.model)
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])
+def test_callbacks_of_all_trainings_see_the_model(early_stopping):
+    watcher = _Watcher()
+    model = small(max_iter=4, early_stopping=early_stopping).fit(X, Y, callbacks=[watcher])
+    assert len(watcher.models) == 4 + (model.best_iteration_ if early_stopping else 0)
+    assert all(seen.predict(X[:1])[0].shape == (len(X[0]),) for seen in watcher.models)
+
+
 def test_callbacks_are_a_module_of_the_package():
     code = "import seqboost; print(seqboost.callbacks.early_stopping(3))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -130,7 +130,7 @@ class _Fit:
         self.progress.expect(n_alternatives(names) + self._refits())
         config, result, tuning = self.config, None, tuple[Candidate, ...]()
         if names and (of_sample := self._sampled()) is not None:
-            tuner = Tuner(of_sample, self.data, self.stopping, stop, self.progress)
+            tuner = Tuner(of_sample, self.data, self.stopping, stop, self.progress, self.present)
             found = tuner.best_config(config, names)
             config, result = (found, None) if isinstance(found, FitConfig) else (found.config, found)
             tuning = tuner.tuning
@@ -141,7 +141,8 @@ class _Fit:
         if is_auto(config.chain.potentials):  # what there is room for may change from one training to the next
             result = replace(result, config=result.config.with_potentials(result.potentials))
         if not stop.stopped:
-            best = Tuner(divisions, self.data, self.stopping, stop, self.progress).best(result.config, names, result)
+            tuner = Tuner(divisions, self.data, self.stopping, stop, self.progress, self.present)
+            best = tuner.best(result.config, names, result)
             if best.history is not result.history:
                 retell(best.history.to_dict(), config.max_iter, others)
             result = best
@@ -149,7 +150,7 @@ class _Fit:
         if self._refits() and not stop.stopped:
             self.progress.expect(0)
             with self.progress.training("refit", result.best_iteration) as bars:
-                result = train_again(result, self.data, [*bars, stop])
+                result = train_again(result, self.data, [*bars, stop], self.present)
         return replace(result, tuning=tuning, interrupted=stop.stopped)
 
     def _tuned_names(self, callbacks: Sequence[Callback]) -> list[str]:

@@ -112,7 +112,12 @@ def train_once(
         raise
 
 
-def train_again(result: FitResult, data: FitData, callbacks: Sequence[Callback]) -> FitResult:
+def train_again(
+    result: FitResult,
+    data: FitData,
+    callbacks: Sequence[Callback],
+    present: Callable[[FitResult], Any] | None = None,
+) -> FitResult:
     """Train on all sequences for as many rounds as were best; the history stays that of the earlier training.
 
     More rounds would suit more data, but by little: 10 % more of them change nothing in cross-validation. Should no
@@ -120,7 +125,7 @@ def train_again(result: FitResult, data: FitData, callbacks: Sequence[Callback])
     """
     config = replace(result.config, max_iter=result.best_iteration)
     whole = replace(data, validation=None, others=(), metrics=())
-    again = train_once(config, whole, callbacks=callbacks, linear_fit=result.linear_fit)
+    again = train_once(config, whole, callbacks=callbacks, linear_fit=result.linear_fit, present=present)
     if again.best_iteration < result.best_iteration:
         return result
     return replace(again, history=result.history, config=result.config, refitted=True)

@@ -59,11 +59,15 @@ class SharedStop:
     """Callbacks of all trainings of a fit, as one that remembers whether any of them stopped a training."""
 
     may_stop = runs_in_refit = True
-    sees_model = False
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         self.callbacks = callbacks
         self.stopped = False
+
+    @property
+    def sees_model(self) -> bool:
+        """Whether any of them asks for the model."""
+        return any(callback.sees_model for callback in self.callbacks)
 
     def __call__(self, progress: Progress, /) -> bool:
         """Call all callbacks, whatever the first one returns."""
@@ -138,6 +142,8 @@ class Tuner:
         Callbacks that may have to end all training; if they do, what is complete counts.
     progress : FitProgress
         Reports the trainings.
+    present : callable, optional
+        From a result to the model that callbacks see.
     """
 
     def __init__(
@@ -147,9 +153,10 @@ class Tuner:
         stopping: Stopping | None,
         stop: SharedStop,
         progress: FitProgress,
+        present: Callable[[FitResult], Any] | None = None,
     ) -> None:
         self._divisions, self._data, self._stopping, self._stop = divisions, data, stopping, stop
-        self._progress = progress
+        self._progress, self._present = progress, present
         self._judging = divisions.judging(MOST_PARTS)
         self._parts: dict[int, FitData] = {}
         self._contestants: list[_Contestant] = []
@@ -254,9 +261,11 @@ class Tuner:
         if number not in contestant.results and not self._stop.stopped:
             config, began = contestant.config, time.perf_counter()
             with self._progress.training(contestant.title, config.max_iter) as bars:
-                callbacks = [*bars, self._stop]
                 try:
-                    result = train_once(config, self._part(number), stopping=self._stopping, callbacks=callbacks)
+                    result = train_once(
+                        config, self._part(number), stopping=self._stopping, callbacks=[*bars, self._stop],
+                        present=self._present,
+                    )  # fmt: skip
                 except MemoryLimitError:
                     return False
             contestant.seconds += time.perf_counter() - began
