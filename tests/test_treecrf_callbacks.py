@@ -120,6 +120,22 @@ def test_callbacks_of_all_trainings_see_the_model(early_stopping):
     assert all(seen.predict(X[:1])[0].shape == (len(X[0]),) for seen in watcher.models)
 
 
+def test_attributes_that_a_callback_lacks_are_those_of_a_function():
+    class Looks:
+        sees_model = True
+
+        def __call__(self, progress):
+            assert progress.model.n_iter_ == progress.iteration
+            return progress.iteration == 2
+
+    assert small(max_iter=4).fit(X, Y, callbacks=[Looks()]).n_iter_ == 2
+
+
+def test_a_class_is_no_callback():
+    with pytest.raises(ParameterError, match=r"the class _Watcher itself.*pass an object of it, _Watcher\(\.\.\.\)"):
+        small().fit(X, Y, callbacks=[_Watcher])
+
+
 def test_callbacks_are_a_module_of_the_package():
     code = "import seqboost; print(seqboost.callbacks.early_stopping(3))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

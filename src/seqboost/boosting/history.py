@@ -85,7 +85,8 @@ class Progress:
 class Callback(Protocol):
     """An object for ``fit(callbacks=[...])``, called after every round.
 
-    A plain function is one that may stop, does not run in a refit and does not see the model.
+    A plain function is one that may stop, does not run in a refit and does not see the model. Attributes that an object
+    lacks are those of a function.
 
     Attributes
     ----------
@@ -112,6 +113,9 @@ class Callback(Protocol):
         """Look at a round; return true to stop."""
 
 
+CALLBACK_ATTRIBUTES = ("may_stop", "runs_in_refit", "sees_model")
+
+
 @dataclass(frozen=True)
 class FunctionCallback:
     """A plain function as a :class:`Callback`."""
@@ -127,8 +131,19 @@ class FunctionCallback:
 
 
 def as_callback(callback: Callable[[Progress], Any]) -> Callback:
-    """Return a callback as it is, and a function as one that may stop."""
-    return callback if isinstance(callback, Callback) else FunctionCallback(callback)
+    """Return a callback as it is, and a function as one that may stop.
+
+    An object that has some of the attributes of a :class:`Callback` is like a function in the others.
+    """
+    if isinstance(callback, type):
+        raise ParameterError(
+            f"callbacks holds the class {callback.__name__} itself, which every round would make an object of; pass an "
+            f"object of it, {callback.__name__}(...)"
+        )
+    if isinstance(callback, Callback):
+        return callback
+    asked = {name: bool(getattr(callback, name)) for name in CALLBACK_ATTRIBUTES if hasattr(callback, name)}
+    return FunctionCallback(callback, **asked)
 
 
 def check_set_names(names: Sequence[Any], n_sets: int) -> tuple[str, ...]:
