@@ -112,6 +112,14 @@ class _Watcher:
         self.models.append(progress.model)
 
 
+def test_models_that_callbacks_keep_do_not_grow(tmp_path):
+    watcher = _Watcher()
+    small(max_iter=4).fit(X, Y, callbacks=[watcher])
+    watcher.models[0].save(tmp_path / "first.seqboost")
+    assert [seen.n_iter_ for seen in watcher.models] == [1, 2, 3, 4]
+    assert seqboost.load(tmp_path / "first.seqboost").n_iter_ == 1
+
+
 @pytest.mark.parametrize("early_stopping", [True, False])
 def test_callbacks_of_all_trainings_see_the_model(early_stopping):
     watcher = _Watcher()

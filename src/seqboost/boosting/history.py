@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -321,6 +321,10 @@ class History:
     def until_now(self) -> Mapping[str, list[float]]:
         """Return the lists by name, as they are now."""
         return _Rounds(self.lists)
+
+    def copy(self) -> History:
+        """Return a history of the rounds so far, to which later ones are not added."""
+        return replace(self, lists=self.to_dict())
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the lists by name; without validation sequences their lists are left out."""

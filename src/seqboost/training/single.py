@@ -102,7 +102,7 @@ def train_once(
         _boosting(positions, chain, start.end, config),
         stopping=stopping,
         callbacks=callbacks,
-        snapshot=None if present is None else lambda kept: present(result_of(kept)),
+        snapshot=None if present is None else lambda kept: present(_so_far(result_of(kept))),
     )
     try:
         return result_of(boost(task, ensemble, start.history, n_earlier))
@@ -110,6 +110,11 @@ def train_once(
         if chain.contexts is None:
             positions.check_possible(start.table, start.end, chain.space.order)
         raise
+
+
+def _so_far(result: FitResult) -> FitResult:
+    """Return a result whose history does not grow with the rounds to come."""
+    return replace(result, history=result.history.copy())
 
 
 def train_again(
