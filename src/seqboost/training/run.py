@@ -76,7 +76,7 @@ def train(
 def _check_durations(config: FitConfig, data: FitData) -> None:
     """Raise InputError at the first run of a label that is too short, before blocks of sequences are held out."""
     durations = label_durations(config.chain.min_duration, data.classes)
-    for part in (data.training, data.validation):
+    for part in (data.training, data.validation, *data.others):
         if part is not None and durations is not None:
             part.check_durations(durations, data.classes.tolist())
 
