@@ -203,7 +203,7 @@ class _Chain:
     def examples(self, data: Positions) -> Examples:
         labels, offsets, n_labels, order = data.labels, data.offsets, self.space.n_labels, self.space.order
         marked, _ = observed_contexts(labels, offsets, n_labels, order, mark_unobserved=True)
-        usable = np.where(marked >= 0, labels, -1).astype(np.int32)
+        usable = np.where((marked >= 0) & (labels >= 0), labels, -1).astype(np.int32)  # sets: no one label
         slot = np.maximum(marked, 0) if self.joint else np.zeros_like(marked)
         return Examples.of_sequences(usable, slot, offsets, data.n_fitted)
 
