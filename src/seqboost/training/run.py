@@ -129,7 +129,10 @@ class _Fit:
         names = self._tuned_names(others)
         self.progress.expect(n_alternatives(names) + self._refits())
         config, result, tuning = self.config, None, tuple[Candidate, ...]()
-        if names and (of_sample := self._sampled()) is not None:
+        of_sample = self._sampled() if names else None
+        if self.asked.tune is True:
+            Tuner(of_sample or divisions, self.data, self.stopping, stop, self.progress).check_can_judge()
+        if of_sample is not None:
             tuner = Tuner(of_sample, self.data, self.stopping, stop, self.progress, self.present)
             found = tuner.best_config(config, names)
             config, result = (found, None) if isinstance(found, FitConfig) else (found.config, found)
@@ -161,7 +164,15 @@ class _Fit:
                 "or the pseudo-likelihood"
             )
         live = [callback for callback in callbacks if callback.may_stop or callback.sees_model]
-        return [] if self.config.warm_start or live else tuned_names(self.asked, self.config)
+        names = [] if self.config.warm_start or live else tuned_names(self.asked, self.config)
+        if self.asked.tune is True and not names:
+            raise ParameterError(
+                "tune=True finds nothing to tune: callbacks that may stop, or that see the model, leave no room for it"
+                if live
+                else "tune=True finds nothing to tune: potentials, l2_regularization and window are all named; leave "
+                "one of them 'auto', or use tune=False"
+            )
+        return names
 
     def _first(self, config: FitConfig, part: FitData, callbacks: Sequence[Callback]) -> FitResult:
         try:

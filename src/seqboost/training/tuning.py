@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from seqboost.boosting import Callback, Progress, Stopping
-from seqboost.core.exceptions import MemoryLimitError
+from seqboost.core.exceptions import MemoryLimitError, ParameterError
 from seqboost.sequences import SequenceBatch
 from seqboost.training.config import FitConfig, is_auto
 from seqboost.training.dataset import Dataset
@@ -202,6 +202,15 @@ class Tuner:
         if self._divisions.dataset.batch.n_rows > TUNED_POSITIONS:
             return False
         return self._held_out(self._judging[0]).n_judging()[1] >= FEWEST_JUDGING
+
+    def check_can_judge(self) -> None:
+        """Raise ParameterError if held-out sequences cannot choose between candidates."""
+        if not self._can_judge():
+            raise ParameterError(
+                f"tune=True needs {FEWEST_JUDGING} held-out labels or more to choose by, of sequences short enough "
+                f"to be tried on; there are too few, or sequences are too long. Give more sequences, raise "
+                f"validation_fraction, or use tune='auto'"
+            )
 
     def _part(self, number: int) -> FitData:
         """Return what is trained on and what is held out."""
