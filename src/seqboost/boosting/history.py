@@ -298,7 +298,18 @@ class History:
                         f"name and is_higher_better must be the same in all rounds"
                     )
             self._measured = found
+        self._check_unlike(name, [measured.name for measured in found])
         return {f"{name}_{measured.name}": measured.value for measured in found}
+
+    def _check_unlike(self, name: str, metrics: Sequence[str]) -> None:
+        """Refuse names of which a list of one set would pass for that of another."""
+        for other in self.set_names[1:]:
+            for metric in metrics:
+                if other != name and f"{name}_{metric}".startswith(f"{other}_") and len(other) > len(name):
+                    raise ParameterError(
+                        f"the metric {metric!r} of the evaluation set {name!r} cannot be told from one of the set "
+                        f"{other!r}: both begin with {other + '_'!r} in history_; rename one of the sets (eval_names)"
+                    )
 
     @property
     def watched(self) -> list[float]:
