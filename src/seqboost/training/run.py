@@ -81,6 +81,12 @@ def _check_durations(config: FitConfig, data: FitData) -> None:
             part.check_durations(durations, data.classes.tolist())
 
 
+def _tell(result: FitResult, max_iter: int, callbacks: Sequence[Callback]) -> None:
+    """Tell callbacks of a training that was a candidate."""
+    history = result.history
+    retell(history.to_dict(), max_iter, callbacks, history.set_names, history.watched)
+
+
 def _stopping_rule(callbacks: Sequence[Callback], config: FitConfig, has_validation: bool) -> Stopping | None:
     """Return when to stop early: as a callback has it, or else by the configuration; never without held-out data."""
     asked = next((callback for callback in callbacks if isinstance(callback, Stopping)), None)
@@ -138,7 +144,7 @@ class _Fit:
             config, result = (found, None) if isinstance(found, FitConfig) else (found.config, found)
             tuning = tuner.tuning
         if result is not None:
-            retell(result.history.to_dict(), config.max_iter, others)
+            _tell(result, config.max_iter, others)
         else:
             result = self._first(config, self._part(divisions, 0), [*others, stop])
         if is_auto(config.chain.potentials):  # what there is room for may change from one training to the next
@@ -147,7 +153,7 @@ class _Fit:
             tuner = Tuner(divisions, self.data, self.stopping, stop, self.progress, self.present)
             best = tuner.best(result.config, names, result)
             if best.history is not result.history:
-                retell(best.history.to_dict(), config.max_iter, others)
+                _tell(best, config.max_iter, others)
             result = best
         tuning = result.tuning or tuning
         if self._refits() and not stop.stopped:
