@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from seqboost.boosting import History, Stopping
+from seqboost.boosting import FunctionCallback, History, Stopping
+from seqboost.boosting.callbacks import retell
 
 
 def derivatives(log_likelihood, n_correct, n_observed):
@@ -91,3 +92,11 @@ def test_the_best_round():
     assert stopping.best([-2.0, -1.0, -1.0]) == 1  # the earlier of equals
     assert stopping.best([-1.0, -4.0, -3.0, -3.5], at_least=1) == 2
     assert stopping.best([np.nan, -4.0, -3.0, -3.5], at_least=1) == 2
+
+
+def test_a_training_is_retold_with_what_decided():
+    told = []
+    history = {"train_score": [-0.9, -0.8, -0.7], "validation_score": [-0.9, -0.7, -0.8]}
+    retell(history, 5, [FunctionCallback(told.append)], ("mine",), history["validation_score"])
+    assert [progress.watched for progress in told] == [[-0.9, -0.7], [-0.9, -0.7, -0.8]]
+    assert {progress.set_names for progress in told} == {("mine",)}

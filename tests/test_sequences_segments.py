@@ -119,6 +119,8 @@ def test_annotations_need_not_begin_and_end_at_a_position():
         ([(0, 2, 2, "a")], InputError, r"does not lie in its sequence"),
         ([(7, 0, 2, "a")], InputError, r"is of the sequence 7, which is not there; the sequences are 0, 1"),
         ([(0, 0.5, 2, "a")], InputTypeError, r"begins or ends at 0.5, which is no position; expected whole numbers"),
+        ([([0], 0, 2, "a")], InputTypeError, r"is of the sequence \[0\], which cannot be an id"),
+        ([(0, 0, 10**400, "a")], InputError, r"does not lie in its sequence, which has 4 positions"),
         ([(0, "x", 2, "a")], InputTypeError, r"begins or ends at 'x', which is no position"),
         ([(0, 1, float("inf"), "a")], InputTypeError, r"begins or ends at inf"),
         ([(0, 0, 2)], InputTypeError, r"segment 0 is \(0, 0, 2\); expected \(sequence, start, end, label\)"),
@@ -155,6 +157,9 @@ def test_segments_in_time_that_make_no_sense(segments, error, match):
     [
         ({}, ParameterError, r"needs to know what positions there are: give lengths="),
         ({"lengths": [2], "times": [[0, 1]]}, ParameterError, r"give lengths or times, not both"),
+        ({"lengths": 3}, InputTypeError, r"lengths is 3; expected a list, an array or a series"),
+        ({"times": 3}, InputTypeError, r"times is 3; expected a list"),
+        ({"lengths": [2], "sequences": 5}, InputTypeError, r"sequences is 5; expected a list"),
         ({"lengths": [0]}, ParameterError, r"lengths\[0\] is 0; expected an int of 1 or more"),
         ({"lengths": [2], "sequences": ["a", "b"]}, InputError, r"sequences has 2 ids, but there are 1 sequences"),
         ({"lengths": [2, 2], "sequences": ["a", "a"]}, InputError, r"sequences has an id twice"),
@@ -173,6 +178,10 @@ def test_positions_that_make_no_sense(arguments, error, match):
 
 
 def test_labels_and_times_that_do_not_match():
+    with pytest.raises(InputTypeError, match="times is 5; expected a list, an array or a series"):
+        to_segments(["ab"], times=5)
+    with pytest.raises(InputTypeError, match="sequences is 'ab'; expected a list"):
+        to_segments(["ab"], sequences="ab")
     with pytest.raises(InputError, match=r"times\[0\] has 1 times, but there are 2 positions"):
         to_segments(["ab"], times=[[1.0]])
     with pytest.raises(InputError, match="times are those of 2 sequences, but there are 1 sequences"):

@@ -100,6 +100,50 @@ def test_bad_arguments(make, match):
         make()
 
 
+class _Watcher:
+    """Looks at the model in every training."""
+
+    may_stop, runs_in_refit, sees_model = False, True, True
+
+    def __init__(self):
+        self.models = []
+
+    def __call__(self, progress):
+        self.models.append(progress.model)
+
+
+def test_models_that_callbacks_keep_do_not_grow(tmp_path):
+    watcher = _Watcher()
+    small(max_iter=4).fit(X, Y, callbacks=[watcher])
+    watcher.models[0].save(tmp_path / "first.seqboost")
+    assert [seen.n_iter_ for seen in watcher.models] == [1, 2, 3, 4]
+    assert seqboost.load(tmp_path / "first.seqboost").n_iter_ == 1
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])
+def test_callbacks_of_all_trainings_see_the_model(early_stopping):
+    watcher = _Watcher()
+    model = small(max_iter=4, early_stopping=early_stopping).fit(X, Y, callbacks=[watcher])
+    assert len(watcher.models) == 4 + (model.best_iteration_ if early_stopping else 0)
+    assert all(seen.predict(X[:1])[0].shape == (len(X[0]),) for seen in watcher.models)
+
+
+def test_attributes_that_a_callback_lacks_are_those_of_a_function():
+    class Looks:
+        sees_model = True
+
+        def __call__(self, progress):
+            assert progress.model.n_iter_ == progress.iteration
+            return progress.iteration == 2
+
+    assert small(max_iter=4).fit(X, Y, callbacks=[Looks()]).n_iter_ == 2
+
+
+def test_a_class_is_no_callback():
+    with pytest.raises(ParameterError, match=r"the class _Watcher itself.*pass an object of it, _Watcher\(\.\.\.\)"):
+        small().fit(X, Y, callbacks=[_Watcher])
+
+
 def test_callbacks_are_a_module_of_the_package():
     code = "import seqboost; print(seqboost.callbacks.early_stopping(3))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

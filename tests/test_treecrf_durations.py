@@ -275,3 +275,36 @@ def test_a_beam_after_fit_is_refused(data):
     model = small(min_duration=2).fit(*data)
     with pytest.raises(ParameterError, match=re.escape("chains with minimum durations (min_duration) have no beam")):
         model.predict(data[0], beam=1)
+
+
+@pytest.mark.parametrize("potentials", ["joint", "factored"])
+def test_metrics_of_fit_are_those_of_predictions(potentials):
+    (X, y), (X_val, y_val) = lasting(), lasting(n=4, seed=1)
+    model = small(min_duration=4, potentials=potentials)
+    own = []
+
+    def share(truth, guesses):
+        own.append(np.concatenate(guesses))
+        return float(np.mean(np.concatenate(truth) == own[-1]))
+
+    model.fit(X, y, eval_set=[(X_val, y_val)], eval_metric=["macro_f1", "log_loss", share])
+    prob = np.concatenate(model.predict_proba(X_val))
+    true = np.searchsorted(model.classes_, np.concatenate(y_val))
+    found = model.evals_result_["validation"]
+    assert own[-1].tolist() == model.classes_[prob.argmax(axis=1)].tolist()
+    assert found["share"][-1] == pytest.approx(found["accuracy"][-1])
+    assert found["log_loss"][-1] == pytest.approx(-np.log(prob[np.arange(len(true)), true]).mean(), abs=1e-5)
+
+
+def test_short_runs_of_further_evaluation_sets_are_named():
+    data, strange = lasting(n=4), lasting(n=3, seed=1)
+    strange[1][2][20:25] = ["a", "a", "b", "c", "c"]
+    with pytest.raises(InputError, match=r"eval_set\[1\]\[1\]\[2\] has a run of"):
+        small(min_duration=4).fit(*data, eval_set=[data, strange])
+
+
+def test_true_is_not_the_label_1():
+    X, y = lasting(n_labels=2)
+    numbers = [[LABELS.tolist().index(label) for label in labels] for labels in y]
+    with pytest.raises(ParameterError, match="min_duration names the label True, which is not in y"):
+        small(min_duration={True: 4}).fit(X, numbers)

@@ -106,3 +106,13 @@ def test_a_warm_start_brings_other_sets_and_metrics():
 def test_future_features_are_stopped_by_the_log_likelihood_of_one_set(arguments):
     with pytest.raises(ParameterError, match=r"FutureFeatureMEMM takes one evaluation set and no eval_metric"):
         FutureFeatureMEMM(max_iter=2).fit(X, Y, **arguments)
+
+
+def test_sets_whose_lists_would_be_mixed_up_are_refused():
+    sets, names = [VALID, TEST, VALID], ["val", "test", "test_balanced"]
+    with pytest.raises(ParameterError, match="'balanced_accuracy' of the evaluation set 'test' cannot be told from"):
+        small().fit(X, Y, eval_set=sets, eval_names=names, eval_metric="balanced_accuracy")
+    model = small().fit(X, Y, eval_set=sets, eval_names=names, eval_metric="macro_f1")
+    assert [list(lists) for lists in list(model.evals_result_.values())[1:]] == [
+        ["log_likelihood", "accuracy", "macro_f1"]
+    ] * 3

@@ -165,3 +165,14 @@ def test_warm_start_and_model_file(tmp_path):
 
 def test_threads_change_nothing():
     assert all_equal(small(n_jobs=1).fit(X, BLURRED).predict_proba(X), small(n_jobs=2).fit(X, BLURRED).predict_proba(X))
+
+
+@pytest.mark.parametrize("sampling", ["balanced", "1p/3n", "goss", 0.5])
+def test_samplers_take_sets_for_unobserved(sampling):
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(3, size=8).tolist() for _ in range(12)]
+    X = [np.array(labels)[:, None] + rng.normal(size=(8, 1)) for labels in codes]
+    y = [[{0, 2} if label == 2 else label for label in labels] for labels in codes]
+    model = small(trees="per_label", sampling=sampling).fit(X, y)
+    assert model.best_iteration_ > 0
+    assert all(np.isfinite(prob).all() for prob in model.predict_proba(X))

@@ -150,3 +150,19 @@ def test_a_warm_start_may_name_what_auto_came_to(early_stopping):
     model = small(warm_start=True, early_stopping=early_stopping).fit(X, y)
     chosen = {name: getattr(model, f"{name}_") for name in ("potentials", "window", "trees", "init")}
     assert model.set_params(**chosen, max_iter=6).fit(X, y).n_iter_ > 4
+
+
+@pytest.mark.parametrize(
+    ("n", "parameters", "arguments", "match"),
+    [
+        (30, {}, {}, "needs 500 held-out labels or more to choose by"),
+        (200, {}, {"callbacks": [lambda progress: False]}, "callbacks that may stop.*leave no room"),
+        (200, {"potentials": "joint", "window": 1, "l2_regularization": 1.0}, {}, "are all named; leave one of them"),
+    ],
+)
+def test_tune_true_says_why_nothing_can_be_tuned(n, parameters, arguments, match):
+    rng = np.random.default_rng(0)
+    y = [rng.integers(2, size=40).tolist() for _ in range(n)]
+    X = [np.array(labels)[:, None] + rng.normal(size=(40, 1)) for labels in y]
+    with pytest.raises(ParameterError, match=match):
+        TreeCRF(max_iter=2, tune=True, random_state=0, **parameters).fit(X, y, **arguments)

@@ -110,13 +110,15 @@ def retell(
     max_iter: int,
     callbacks: Sequence[Callback],
     set_names: tuple[str, ...] = VALIDATION,
+    watched: Sequence[float] = (),
 ) -> None:
-    """Tell callbacks of a training that has ended, round by round."""
+    """Tell callbacks of a training that has ended, round by round; ``watched`` as of :class:`History`."""
     for iteration in range(1, len(history["train_score"])):
         until_then = {name: values[: iteration + 1] for name, values in history.items()}
         record = {name: values[iteration] for name, values in history.items()}
         for callback in callbacks:
-            callback(Progress(iteration, max_iter, record, until_then, set_names=set_names))
+            seen = list(watched[: iteration + 1])
+            callback(Progress(iteration, max_iter, record, until_then, watched=seen, set_names=set_names))
 
 
 def evaluations(

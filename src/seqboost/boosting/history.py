@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -85,7 +85,8 @@ class Progress:
 class Callback(Protocol):
     """An object for ``fit(callbacks=[...])``, called after every round.
 
-    A plain function is one that may stop, does not run in a refit and does not see the model.
+    A plain function is one that may stop, does not run in a refit and does not see the model. Attributes that an object
+    lacks are those of a function.
 
     Attributes
     ----------
@@ -112,6 +113,9 @@ class Callback(Protocol):
         """Look at a round; return true to stop."""
 
 
+CALLBACK_ATTRIBUTES = ("may_stop", "runs_in_refit", "sees_model")
+
+
 @dataclass(frozen=True)
 class FunctionCallback:
     """A plain function as a :class:`Callback`."""
@@ -127,8 +131,19 @@ class FunctionCallback:
 
 
 def as_callback(callback: Callable[[Progress], Any]) -> Callback:
-    """Return a callback as it is, and a function as one that may stop."""
-    return callback if isinstance(callback, Callback) else FunctionCallback(callback)
+    """Return a callback as it is, and a function as one that may stop.
+
+    An object that has some of the attributes of a :class:`Callback` is like a function in the others.
+    """
+    if isinstance(callback, type):
+        raise ParameterError(
+            f"callbacks holds the class {callback.__name__} itself, which every round would make an object of; pass an "
+            f"object of it, {callback.__name__}(...)"
+        )
+    if isinstance(callback, Callback):
+        return callback
+    asked = {name: bool(getattr(callback, name)) for name in CALLBACK_ATTRIBUTES if hasattr(callback, name)}
+    return FunctionCallback(callback, **asked)
 
 
 def check_set_names(names: Sequence[Any], n_sets: int) -> tuple[str, ...]:
@@ -283,7 +298,18 @@ class History:
                         f"name and is_higher_better must be the same in all rounds"
                     )
             self._measured = found
+        self._check_unlike(name, [measured.name for measured in found])
         return {f"{name}_{measured.name}": measured.value for measured in found}
+
+    def _check_unlike(self, name: str, metrics: Sequence[str]) -> None:
+        """Refuse names of which a list of one set would pass for that of another."""
+        for other in self.set_names[1:]:
+            for metric in metrics:
+                if other != name and f"{name}_{metric}".startswith(f"{other}_") and len(other) > len(name):
+                    raise ParameterError(
+                        f"the metric {metric!r} of the evaluation set {name!r} cannot be told from one of the set "
+                        f"{other!r}: both begin with {other + '_'!r} in history_; rename one of the sets (eval_names)"
+                    )
 
     @property
     def watched(self) -> list[float]:
@@ -306,6 +332,10 @@ class History:
     def until_now(self) -> Mapping[str, list[float]]:
         """Return the lists by name, as they are now."""
         return _Rounds(self.lists)
+
+    def copy(self) -> History:
+        """Return a history of the rounds so far, to which later ones are not added."""
+        return replace(self, lists=self.to_dict())
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the lists by name; without validation sequences their lists are left out."""

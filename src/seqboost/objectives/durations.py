@@ -137,6 +137,7 @@ class DurationLikelihood(Likelihood):
             if self.has_table:
                 self._add_pairs(chunk, a, b, pairs, mixing)
         rows = slice(self._offsets[first], self._offsets[last])
+        self._keep_predictions(int(rows.start), int(rows.stop))
         setting = (rows.start, rows.stop, self._curvature)
         subtract_expected(self._gradient, self._hessian, self._row_weights, right, left, self._best, setting)
         add_observed(

@@ -81,6 +81,7 @@ def to_segments(labels: Any, *, times: Any = None, sequences: Any = None, outsid
     >>> to_segments(np.array(["a", "b", "a"]), times=[2.5, 7.0, 0.0], sequences=["x", "x", "x"])
     [Segment(sequence='x', start=0.0, end=2.5, label='a'), Segment(sequence='x', start=7.0, end=7.0, label='b')]
     """
+    _check_containers(times=times, sequences=sequences)
     is_flat = _is_flat(labels)
     given = as_labels([labels] if is_flat else labels, name="labels")
     flat = [label for part in given for label in part]
@@ -151,6 +152,7 @@ def from_segments(
             "from_segments needs to know what positions there are: give lengths=[...] (of the sequences), times=... or "
             "sequences=... (of the rows of a table)"
         )
+    _check_containers(lengths=lengths, times=times, sequences=sequences)
     is_flat = lengths is None and (times is None or _is_flat(times) or _is_list_of_scalars(times))
     if is_flat:
         parts = _parts_of_rows(len(_listed(sequences if times is None else times)), times, sequences)
@@ -169,7 +171,13 @@ def _owners(parts: list[_Part], segments: list[Segment]) -> NDArray[np.int64]:
     owner = np.full(sum(len(part.rows) for part in parts), -1, dtype=np.int64)
     ordered = {part.id: _in_order(part) for part in parts if part.times is not None}
     for i, segment in enumerate(segments):
-        part = by_id.get(segment.sequence)
+        try:
+            part = by_id.get(segment.sequence)
+        except TypeError as error:
+            raise InputTypeError(
+                f"segment {i}, {tuple(segment)}, is of the sequence {segment.sequence!r}, which cannot be an id "
+                f"({error}); use strings, numbers or tuples"
+            ) from None
         if part is None:
             shown = ", ".join(map(repr, list(by_id)[:10])) + (", ..." if len(by_id) > 10 else "")
             raise InputError(
@@ -196,7 +204,7 @@ def _positions(i: int, segment: Segment, length: int) -> tuple[int, int]:
     """Return start and end of a segment in positions."""
     for value in (segment.start, segment.end):
         is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-        if not is_number or not float(value).is_integer():
+        if not is_number or not (isinstance(value, numbers.Integral) or float(value).is_integer()):
             raise InputTypeError(
                 f"segment {i}, {tuple(segment)}, begins or ends at {value!r}, which is no position; expected whole "
                 "numbers, or give times=..."
@@ -261,6 +269,16 @@ def _read(segments: Any) -> list[Segment]:
                 raise InputError(f"segment {i}, {row}, has no {name}; fill it in, or drop the segment")
         found.append(Segment(*row))
     return found
+
+
+def _check_containers(**arguments: Any) -> None:
+    """Refuse single values, where one for each sequence or position is needed."""
+    for name, value in arguments.items():
+        is_single = isinstance(value, (str, bytes, Mapping)) or not (
+            hasattr(value, "__len__") or hasattr(value, "to_list")
+        )
+        if value is not None and (is_single or getattr(value, "ndim", 1) == 0):
+            raise InputTypeError(f"{name} is {value!r:.80}; expected a list, an array or a series")
 
 
 def _is_flat(values: Any) -> bool:

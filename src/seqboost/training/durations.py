@@ -38,7 +38,8 @@ def label_durations(min_duration: Any, classes: NDArray[Any]) -> NDArray[np.int6
     """
     names = classes.tolist()
     if isinstance(min_duration, Mapping):
-        unknown = [label for label in min_duration if label not in names]
+        known = {(isinstance(label, bool), label) for label in names}  # True is not 1
+        unknown = [label for label in min_duration if (isinstance(label, (bool, np.bool_)), label) not in known]
         if unknown:
             raise ParameterError(
                 f"min_duration names the label {unknown[0]!r}, which is not in y. The labels are {names[:20]}; 0 and "

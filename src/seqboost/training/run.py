@@ -78,9 +78,15 @@ def train(
 def _check_durations(config: FitConfig, data: FitData) -> None:
     """Raise InputError at the first run of a label that is too short, before blocks of sequences are held out."""
     durations = label_durations(config.chain.min_duration, data.classes)
-    for part in (data.training, data.validation):
+    for part in (data.training, data.validation, *data.others):
         if part is not None and durations is not None:
             part.check_durations(durations, data.classes.tolist())
+
+
+def _tell(result: FitResult, max_iter: int, callbacks: Sequence[Callback]) -> None:
+    """Tell callbacks of a training that was a candidate."""
+    history = result.history
+    retell(history.to_dict(), max_iter, callbacks, history.set_names, history.watched)
 
 
 def _stopping_rule(callbacks: Sequence[Callback], config: FitConfig, has_validation: bool) -> Stopping | None:
@@ -132,13 +138,16 @@ class _Fit:
         names = self._tuned_names(others)
         self.progress.expect(n_alternatives(names) + self._refits())
         config, result, tuning = self.config, None, tuple[Candidate, ...]()
-        if names and (of_sample := self._sampled()) is not None:
-            tuner = Tuner(of_sample, self.data, self.stopping, stop, self.progress)
+        of_sample = self._sampled() if names else None
+        if self.asked.tune is True:
+            Tuner(of_sample or divisions, self.data, self.stopping, stop, self.progress).check_can_judge()
+        if of_sample is not None:
+            tuner = Tuner(of_sample, self.data, self.stopping, stop, self.progress, self.present)
             found = tuner.best_config(config, names)
             config, result = (found, None) if isinstance(found, FitConfig) else (found.config, found)
             tuning = tuner.tuning
         if result is not None:
-            retell(result.history.to_dict(), config.max_iter, others)
+            _tell(result, config.max_iter, others)
         else:
             part, course = self._part(divisions, 0), self._course([*others, stop])
             try:
@@ -146,20 +155,20 @@ class _Fit:
             except MemoryLimitError:
                 if config is self.config:
                     raise
-                result = train_once(
-                    self.config, part, course, earlier=self.earlier
-                )  # there was room for a sample alone
+                # There was room for a sample alone.
+                result = train_once(self.config, part, course, earlier=self.earlier)
         if is_auto(config.chain.potentials):  # what there is room for may change from one training to the next
             result = replace(result, config=result.config.with_potentials(result.potentials))
         if not stop.stopped:
-            best = Tuner(divisions, self.data, self.stopping, stop, self.progress).best(result.config, names, result)
+            tuner = Tuner(divisions, self.data, self.stopping, stop, self.progress, self.present)
+            best = tuner.best(result.config, names, result)
             if best.history is not result.history:
-                retell(best.history.to_dict(), config.max_iter, others)
+                _tell(best, config.max_iter, others)
             result = best
         tuning = result.tuning or tuning
         if self._refits() and not stop.stopped:
             self.progress.expect(0)
-            result = train_again(result, self.data, Course(self.progress, callbacks=[stop], title="refit"))
+            result = train_again(result, self.data, Course(self.progress, None, [stop], self.present, "refit"))
         return replace(result, tuning=tuning, interrupted=stop.stopped)
 
     def _tuned_names(self, callbacks: Sequence[Callback]) -> list[str]:
@@ -170,12 +179,15 @@ class _Fit:
                 "or the pseudo-likelihood"
             )
         live = [callback for callback in callbacks if callback.may_stop or callback.sees_model]
-        if self.asked.tune is True and live:
+        names = [] if self.config.warm_start or live else tuned_names(self.asked, self.config)
+        if self.asked.tune is True and not names:
             raise ParameterError(
-                "tune=True trains several models, but a callback that may stop, or that sees the model, must see the "
-                "one training there is; use tune='auto', or a callback that only reads (seqboost.Callback)"
+                "tune=True finds nothing to tune: callbacks that may stop, or that see the model, leave no room for it"
+                if live
+                else "tune=True finds nothing to tune: potentials, l2_regularization and window are all named; leave "
+                "one of them 'auto', or use tune=False"
             )
-        return [] if self.config.warm_start or live else tuned_names(self.asked, self.config)
+        return names
 
     def _course(self, callbacks: Sequence[Callback]) -> Course:
         return Course(self.progress, self.stopping, callbacks, self.present)

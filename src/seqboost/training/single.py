@@ -125,7 +125,7 @@ def train_once(
                 task,
                 stopping=course.stopping,
                 callbacks=[*watching, *course.callbacks],
-                snapshot=None if present is None else lambda kept: present(result_of(kept)),
+                snapshot=None if present is None else lambda kept: present(_so_far(result_of(kept))),
             )
             kept = boost(task, ensemble, start.history, n_earlier)
         return result_of(kept)
@@ -133,6 +133,11 @@ def train_once(
         if chain.contexts is None:
             positions.check_possible(start.table, start.end, chain.space.order)
         raise
+
+
+def _so_far(result: FitResult) -> FitResult:
+    """Return a result whose history does not grow with the rounds to come."""
+    return replace(result, history=result.history.copy())
 
 
 def label_odds(config: FitConfig, data: FitData) -> NDArray[np.float64] | None:
@@ -223,7 +228,7 @@ class _Chain:
     def examples(self, data: Positions) -> Examples:
         labels, offsets, n_labels, order = data.labels, data.offsets, self.space.n_labels, self.space.order
         marked, _ = observed_contexts(labels, offsets, n_labels, order, mark_unobserved=True)
-        usable = np.where(marked >= 0, labels, -1).astype(np.int32)
+        usable = np.where((marked >= 0) & (labels >= 0), labels, -1).astype(np.int32)  # sets: no one label
         slot = np.maximum(marked, 0) if self.joint else np.zeros_like(marked)
         return Examples.of_sequences(usable, slot, offsets, data.n_fitted)
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from seqboost.boosting import Callback, Progress, Stopping
-from seqboost.core.exceptions import MemoryLimitError
+from seqboost.core.exceptions import MemoryLimitError, ParameterError
 from seqboost.sequences import SequenceBatch
 from seqboost.training.config import FitConfig, is_auto
 from seqboost.training.dataset import Dataset
@@ -59,11 +59,15 @@ class SharedStop:
     """Callbacks of all trainings of a fit, as one that remembers whether any of them stopped a training."""
 
     may_stop = runs_in_refit = True
-    sees_model = False
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         self.callbacks = callbacks
         self.stopped = False
+
+    @property
+    def sees_model(self) -> bool:
+        """Whether any of them asks for the model."""
+        return any(callback.sees_model for callback in self.callbacks)
 
     def __call__(self, progress: Progress, /) -> bool:
         """Call all callbacks, whatever the first one returns."""
@@ -138,6 +142,8 @@ class Tuner:
         Callbacks that may have to end all training; if they do, what is complete counts.
     progress : FitProgress
         Reports the trainings.
+    present : callable, optional
+        From a result to the model that callbacks see.
     """
 
     def __init__(
@@ -147,9 +153,10 @@ class Tuner:
         stopping: Stopping | None,
         stop: SharedStop,
         progress: FitProgress,
+        present: Callable[[FitResult], Any] | None = None,
     ) -> None:
         self._divisions, self._data, self._stopping, self._stop = divisions, data, stopping, stop
-        self._progress = progress
+        self._progress, self._present = progress, present
         self._judging = divisions.judging(MOST_PARTS)
         self._parts: dict[int, FitData] = {}
         self._contestants: list[_Contestant] = []
@@ -195,6 +202,15 @@ class Tuner:
         if self._divisions.dataset.batch.n_rows > TUNED_POSITIONS:
             return False
         return self._held_out(self._judging[0]).n_judging()[1] >= FEWEST_JUDGING
+
+    def check_can_judge(self) -> None:
+        """Raise ParameterError if held-out sequences cannot choose between candidates."""
+        if not self._can_judge():
+            raise ParameterError(
+                f"tune=True needs {FEWEST_JUDGING} held-out labels or more to choose by, of sequences short enough "
+                f"to be tried on; there are too few, or sequences are too long. Give more sequences, raise "
+                f"validation_fraction, or use tune='auto'"
+            )
 
     def _part(self, number: int) -> FitData:
         """Return what is trained on and what is held out."""
@@ -253,7 +269,7 @@ class Tuner:
         """Train a contestant on a division if that has not been done; tell whether it came to an end of its own."""
         if number not in contestant.results and not self._stop.stopped:
             config, began = contestant.config, time.perf_counter()
-            course = Course(self._progress, self._stopping, [self._stop], title=contestant.title)
+            course = Course(self._progress, self._stopping, [self._stop], self._present, contestant.title)
             try:
                 result = train_once(config, self._part(number), course)
             except MemoryLimitError:
