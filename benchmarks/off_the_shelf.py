@@ -80,7 +80,7 @@ def tree_crf(split: Split, settings: dict[str, Any]) -> Outcome:
 
 
 def by_rules(split: Split) -> dict[str, Any]:
-    """Return what "auto" comes to without trials on held-out sequences, as in the cross-validation of defaults.py."""
+    """Return what "auto" comes to without tuning on held-out sequences, as in the cross-validation of defaults.py."""
     from seqboost.sequences import as_batch
     from seqboost.training.defaults import automatic_window
     from seqboost.training.memory import JOINT_LABELS

@@ -153,9 +153,9 @@ class Uniform(Sampler):
 
     Examples
     --------
-    >>> from seqboost import TreeCRF
-    >>> TreeCRF(sampling=Uniform(0.5), window=2)
-    TreeCRF(sampling=Uniform(rate=0.5), window=2)
+    >>> from seqboost import Method
+    >>> Method(sampling=Uniform(0.5))
+    Method(sampling=Uniform(rate=0.5))
     """
 
     rate: float

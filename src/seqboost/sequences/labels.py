@@ -20,7 +20,7 @@ __all__ = ["UNKNOWN", "UNOBSERVED", "LabelCoder", "label_array"]
 
 SETS_REFUSED = (
     "The label at {where} is {label!r}, a set of labels: one of them, not known which. Here a label must be known or "
-    "unobserved; give one label, or None. TreeCRF(objective='likelihood') trains on sets."
+    "unobserved; give one label, or None. TreeCRF with its default objective trains on sets."
 )
 
 

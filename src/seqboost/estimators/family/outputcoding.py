@@ -76,7 +76,7 @@ class OutputCoding(Labeler):
     ----------
     estimator : labeller or None, default=None
         What is trained on each bit; None is ``TreeCRF()``. One of order 0 ("iid") sees no bits beside its own. Bits
-        are many: what is "auto" is decided by rules, without trials.
+        are many: what is "auto" is decided by rules, without tuning.
     code : {"random", "confusion", "exhaustive", "one_vs_rest"} or array of shape (n_labels, n_bits), default="random"
         Random: columns drawn at random. Confusion: columns are added one at a time, each of which divides the labels
         that the code so far confuses most. Exhaustive: all columns (up to 12 labels). Array: rows in the order of
