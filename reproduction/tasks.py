@@ -32,7 +32,7 @@ __all__ = [
 SETS = ("protein", "stress", "hyphen")
 WINDOWS = {"protein": 5, "stress": 6, "hyphen": 0}
 """Neighbours on each side, as the sources have them; the gaps of hyphen hold theirs already."""
-PAPER_METHOD = {"curvature": "count", "step": "fixed"}
+PAPER_METHOD: dict[str, Any] = {"curvature": "count", "step": "fixed"}
 PAPER: dict[str, Any] = {
     "method": Method(**PAPER_METHOD), "learning_rate": 1.0, "l2_regularization": 0.0, "potentials": "joint",
     "trees": "per_label", "random_state": 0,

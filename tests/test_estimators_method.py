@@ -39,6 +39,18 @@ def test_a_grid_searches_over_it():
     assert len(search.cv_results_["params"]) == 4
 
 
+def test_a_grid_searches_over_the_default():
+    search = GridSearchCV(small(), {"method__curvature": ["mixing", "newton"]}, cv=2).fit(X, Y)
+    assert search.best_estimator_.method.curvature == search.best_params_["method__curvature"]
+    assert small().set_params(method=Method(n_bags=2), method__curvature="newton").method.n_bags == 2
+
+
+def test_the_learning_rate_is_known_after_loading(tmp_path):
+    model = small().fit(X, Y)
+    model.save(tmp_path / "model")
+    assert seqboost.load(tmp_path / "model").learning_rate_ == model.learning_rate_ == 0.25
+
+
 def test_numbers_of_numpy_are_plain():
     model = small(method=Method(n_bags=np.int64(2), tol=np.float32(0.5), min_gain=np.float64(0.1))).fit(X, Y)
     config = model._result.config.method

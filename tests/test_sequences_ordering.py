@@ -312,3 +312,35 @@ def test_the_label_column_is_no_feature_and_may_come_or_not():
     assert by_name.predict(TABLE).tolist() == by_name.predict(TABLE.assign(label=1)).tolist() == expected
     renamed = TABLE.rename(columns={"label": "truth"})
     assert by_name.score(renamed, "truth") == by_name.score(TABLE, "label")
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_times_of_another_kind_than_in_training_are_refused(as_list, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "who": np.repeat(range(6), 5),
+            "when": pd.date_range("2026-01-01", periods=30, freq="h"),
+            "v": rng.normal(size=30),
+        }
+    )
+    y = rng.integers(2, size=30)
+    numbers = table.assign(when=table["when"].astype("int64"))
+
+    def given(t):
+        return [part.drop(columns="who") for _, part in t.groupby("who")] if as_list else t
+
+    labels = np.split(y, 6) if as_list else y
+    model = TreeCRF(max_iter=2, min_samples_leaf=1, sequence=None if as_list else "who", time="when").fit(
+        given(table), labels
+    )
+    model.save(tmp_path / "model")
+    for fitted in (model, load(tmp_path / "model")):
+        assert len(fitted.predict(given(table))) == len(labels)
+        with pytest.raises(InputError, match="The time column 'when' holds numbers, but TreeCRF was trained on dates"):
+            fitted.predict(given(numbers))
+    model.fit(given(numbers), labels)
+    with pytest.raises(
+        InputError, match="holds dates, times or durations, whose gaps are seconds, but TreeCRF was trained"
+    ):
+        model.predict(given(table))

@@ -96,5 +96,5 @@ def test_where_nothing_can_be_tuned(settings, fit, match):
 
 
 def test_true_with_callbacks_that_may_stop():
-    with pytest.raises(ParameterError, match="tune=True trains several models, but a callback"):
+    with pytest.raises(ParameterError, match="tune=True finds nothing to tune: callbacks that may stop"):
         TreeCRF(**COMMON, tune=True).fit(*noisy(), callbacks=[lambda progress: False])

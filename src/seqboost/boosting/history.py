@@ -97,7 +97,8 @@ class Callback(Protocol):
         Whether it is called in every training of a fit: those of candidates, and the refit. A true answer then ends the
         whole fit.
     sees_model : bool
-        Whether :attr:`Progress.model` is a fitted estimator of the rounds so far. It costs time in every round.
+        Whether :attr:`Progress.model` is a fitted estimator of the rounds so far. It costs time in every round, and
+        nothing is tuned.
     """
 
     @property

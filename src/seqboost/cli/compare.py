@@ -49,15 +49,23 @@ def labellers_of(names: tuple[str, ...], common: dict[str, Any], settings: list[
         target, equals, text = setting.partition("=")
         model, dot, parameter = target.rpartition(".")
         chosen = [made[model]] if model in made else list(made.values())
-        fitting = [labeller for labeller in chosen if parameter in labeller.get_params()]
+        fitting = [labeller for labeller in chosen if _place(labeller, parameter)]
         if not equals or (dot and model not in made) or not fitting:
             raise ParameterError(
                 f"--set {setting}: expected name=value or model.name=value, with a parameter of one of "
                 f"{', '.join(made)}, e.g. --set max_iter=100 or --set {next(iter(made))}.window=3"
             )
         for labeller in fitting:
-            labeller.set_params(**{parameter: parsed(text, f"set {parameter}")})
+            labeller.set_params(**{_place(labeller, parameter): parsed(text, f"set {parameter}")})
     return made
+
+
+def _place(labeler: Any, parameter: str) -> str:
+    """Return the name by which a labeler knows a parameter, that of its method among them; empty if it has none."""
+    if parameter in labeler.get_params():
+        return parameter
+    is_boosted = isinstance(labeler, (seqboost.TreeCRF, seqboost.MEMM))
+    return f"method__{parameter}" if is_boosted and parameter in seqboost.Method().get_params() else ""
 
 
 def run_compare(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ from seqboost.training import (
     train,
 )
 from seqboost.training.config import Auto, lasting_settings, with_lasting_settings
+from seqboost.training.defaults import learning_rate_of
 from seqboost.training.durations import min_duration_rule
 from seqboost.training.missing import split_surrogates
 from seqboost.training.transitions import followers
@@ -155,6 +156,13 @@ class BoostedChain(BoostedLabeler, is_base=True):
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``method__curvature`` and the like set those of ``method``, which None stands for as well."""
+        if self.method is None and params.get("method") is None and any(name.startswith("method__") for name in params):
+            params = {**params, "method": Method()}
+        super().set_params(**params)
+        return self
 
     @property
     def _label_limit(self) -> int | None:
@@ -267,6 +275,7 @@ class BoostedChain(BoostedLabeler, is_base=True):
             "refitted": result.refitted,
             "linear_fit": None if result.linear_fit is None else result.linear_fit.to_json(),
             "seed": result.config.seed,
+            "learning_rate": result.config.learning_rate,
             "tuning": [candidate_to_json(candidate) for candidate in result.tuning],
         }
 
@@ -277,7 +286,9 @@ class BoostedChain(BoostedLabeler, is_base=True):
         if "class_weights" in arrays:
             odds = stored.array("class_weights", np.float64, (len(self.classes_),), low=1e-300, high=1.0)
         config = with_lasting_settings(self._unchecked_config(), {**EARLIER, **lasting})
-        config = replace(config, seed=stored.integer("seed", 0, 2**32 - 1))
+        rate = header.get("learning_rate", config.learning_rate)
+        config = replace(config, seed=stored.integer("seed", 0, 2**32 - 1), learning_rate=rate)
+        config = replace(config, learning_rate=learning_rate_of(config, len(self.classes_)))
         model = FrozenModel.from_arrays(arrays, stored.field("model", dict))
         model.binner.check_schema(self._schema)
         past = {name: without_null(values) for name, values in header["history"].items()}

@@ -71,9 +71,10 @@ class TreeCRF(BoostedChain):
         sequences of early stopping or, if these have fewer than 4,000 labels, by up to four tenths of the sequences in
         turn; with more than 50,000 positions, a sample of the sequences chooses ``l2_regularization`` and ``window``.
         Nothing is tuned with validation data of your own, a warm start, fewer than 500 held-out labels, a beam in
-        training or the pseudo-likelihood, nor with callbacks that may stop. False: use the rules alone, in a fraction
-        of the time. Auto: tune, unless ``potentials`` and ``window`` are both named or boosting has a linear start.
-        True: tune these too, and raise an error where nothing can be tuned. ``tuning_`` lists what was tried.
+        training or the pseudo-likelihood, nor with callbacks that may stop or see the model. False: use the rules
+        alone, in a fraction of the time. Auto: tune, unless ``potentials`` and ``window`` are both named or boosting
+        has a linear start. True: tune these too, and raise an error where nothing can be tuned. ``tuning_`` lists what
+        was tried.
     method : Method or None, default=None
         What only research changes: objective, curvature, step, direction, sampling, bags, a beam in training and more;
         see :class:`~seqboost.Method`.

@@ -175,6 +175,7 @@ class Rows:
     def __init__(self, columns: Sequence[TextColumn], missing: Iterable[str] = (), time: Any = None) -> None:
         self.columns = [*columns, *([] if time is None else [time])]
         self.time = time
+        self.has_clock: bool | None = None
         self.gaps: NDArray[np.float64] | None = None  # from position to position, as soon as there is a layout
         self.labels = Codes()
         self.missing = frozenset(missing) | {""}
@@ -248,6 +249,7 @@ class Rows:
         self.columns.remove(self.time)
         order = np.lexsort((times.values, numbers)).astype(np.int64)  # stable
         layout = Layout.from_lengths(lengths, origin, order)
+        self.has_clock = times.has_clock
         self.gaps = times._replace(values=times.values[order]).gaps(layout.offsets[:-1])
         if origin == "table":
             return layout

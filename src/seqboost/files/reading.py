@@ -286,7 +286,7 @@ def tabled(
     )
     if rows.gaps is not None:
         columns.append(Column(gap_name(reading.time), rows.gaps))
-    extra = Extra(sequence=reading.sequence, time=reading.time)
+    extra = Extra(sequence=reading.sequence, time=reading.time, has_clock=rows.has_clock)
     return made(columns, layout, extra, "table", labels, sources, reading)
 
 

@@ -79,7 +79,14 @@ def add_word_features(data: SequenceData, column: str | None = None) -> Sequence
         free = name if name not in names else f"{words.name}_{name}"
         columns.append(Column(free, np.where(codes < 0, -1, sorted_codes).astype(np.int32), categories))
     schema = data.batch.schema
-    extra = Extra(data.batch.sparse, schema.sparse_names, schema.sequence, schema.lists, time=schema.time)
+    extra = Extra(
+        data.batch.sparse,
+        schema.sparse_names,
+        schema.sequence,
+        schema.lists,
+        time=schema.time,
+        has_clock=schema.has_clock,
+    )
     batch = assemble(columns, data.batch.origin, "table", extra)
     return replace(data, batch=batch, reading=replace(data.reading, features="words"))
 

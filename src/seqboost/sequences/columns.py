@@ -84,6 +84,7 @@ class Extra:
     single: bool = False
     time: str | None = None
     label: str | None = None
+    has_clock: bool | None = None
 
 
 def is_number_type(kind: type) -> bool:
@@ -424,7 +425,7 @@ def assemble(columns: Sequence[Column], layout: Layout, form: str, extra: Extra 
     categories = tuple(column.categories for column in categorical_columns if column.categories is not None)
     schema = BatchSchema(
         tuple(column.schema for column in columns), extra.sparse_names, form, extra.sequence, extra.lists,
-        extra.has_names, extra.everywhere, extra.single, extra.time, extra.label,
+        extra.has_names, extra.everywhere, extra.single, extra.time, extra.label, extra.has_clock,
     )  # fmt: skip
     return SequenceBatch(layout.offsets, numeric, categorical, categories, extra.sparse, schema, layout)
 

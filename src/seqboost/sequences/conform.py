@@ -80,11 +80,24 @@ def _value_at(column: Column, row: int) -> Any:
     return column.categories[column.values[row]]
 
 
+def _check_clock(given: BatchSchema, schema: BatchSchema, estimator_name: str) -> None:
+    """Refuse times of another kind than those of training: gaps of seconds and of numbers do not compare."""
+    if None in (given.has_clock, schema.has_clock) or given.has_clock == schema.has_clock:
+        return
+    kinds = {True: "dates, times or durations, whose gaps are seconds", False: "numbers"}
+    came, then = kinds[bool(given.has_clock)], kinds[bool(schema.has_clock)]
+    raise InputError(
+        f"The time column {given.time!r} holds {came}, but {estimator_name} was trained on {then}. Convert the column, "
+        f"with pandas.to_datetime for example, to what it was in training."
+    )
+
+
 def conform(
     batch: SequenceBatch, schema: BatchSchema, estimator_name: str, allow_missing_columns: bool = False
 ) -> SequenceBatch:
     """Return the batch with exactly the columns and kinds of ``schema``."""
     given = batch.schema
+    _check_clock(given, schema, estimator_name)
     target = replace(schema, form=given.form, sequence=given.sequence or schema.sequence)
     if (given.columns, given.sparse_names) == (schema.columns, schema.sparse_names):
         for same, wanted in zip(columns_of(batch), schema.columns, strict=True):

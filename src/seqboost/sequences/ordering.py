@@ -50,6 +50,11 @@ class Times(NamedTuple):
     values: NDArray[Any]
     per_unit: int = 1
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether these are dates, times or durations, with gaps in seconds."""
+        return self.per_unit != 1
+
     def gaps(self, starts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the gap to the row before, NaN at ``starts``; the times must rise from each start on."""
         gaps = np.empty(len(self.values))

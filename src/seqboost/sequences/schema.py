@@ -66,6 +66,9 @@ class BatchSchema:
         Name of the table column that orders the positions of a sequence.
     label : str or None, default=None
         Name of the table column of the labels.
+    has_clock : bool or None, default=None
+        Whether the time column holds dates, times or durations, with gaps in seconds, rather than numbers; None if that
+        is not known.
     """
 
     columns: tuple[ColumnSchema, ...]
@@ -78,6 +81,7 @@ class BatchSchema:
     single: bool = field(default=False, compare=False)
     time: str | None = None
     label: str | None = field(default=None, compare=False)
+    has_clock: bool | None = field(default=None, compare=False)
 
     @property
     def n_features(self) -> int:
@@ -117,6 +121,7 @@ class BatchSchema:
             "everywhere": list(self.everywhere),
             "time": self.time,
             "label": self.label,
+            "has_clock": self.has_clock,
         }
 
     @classmethod
@@ -130,6 +135,7 @@ class BatchSchema:
             "everywhere": [],
             "time": None,
             "label": None,
+            "has_clock": None,
         }
         stored = Stored("columns", {}, {**earlier, **data})
         columns = []
@@ -147,8 +153,11 @@ class BatchSchema:
         if isinstance(sequence, list):
             sequence = stored.texts("sequence")
             stored.require(sequence and len(set(sequence)) == len(sequence), f"{sequence} are no sequence columns")
+        has_clock = {**earlier, **data}["has_clock"]
+        stored.require(has_clock is None or isinstance(has_clock, bool), "'has_clock' is neither true nor false")
         return cls(
             tuple(columns), sparse_names, form, sequence,
             stored.texts("lists"), stored.field("has_names", bool), stored.texts("everywhere"),
             time=stored.field("time", (str, type(None))), label=stored.field("label", (str, type(None))),
+            has_clock=has_clock,
         )  # fmt: skip

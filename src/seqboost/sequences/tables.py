@@ -146,7 +146,8 @@ def read_table(X: Any, roles: Roles, categorical_features: Any, schema: BatchSch
         return without_columns(layout)
     gaps = None if times is None else times.gaps(layout.offsets[:-1])
     columns = _columns([frame], chosen, layout.table_rows, layout, categorical_features)
-    return _assembled(columns, gaps, layout, "flat" if layout.origin == "flat" else "table", roles)
+    form, has_clock = "flat" if layout.origin == "flat" else "table", None if times is None else times.has_clock
+    return _assembled(columns, gaps, layout, form, roles, has_clock)
 
 
 def read_table_list(
@@ -156,11 +157,12 @@ def read_table_list(
     frames = [as_frame(table, f"X[{i}]") for i, table in enumerate(tables)]
     layout = Layout.from_lengths([frame.shape[0] for frame in frames])
     layout = replace(layout, index=tuple(map(_pandas_index, frames)))
-    order = gaps = None
+    order = gaps = has_clock = None
     if roles.time is None:
         _warn_if_index_decreases(layout)
     else:
         times = [read_times(frame, roles.time, f"X[{i}]") for i, frame in enumerate(frames)]
+        has_clock = times[0].has_clock
         orders = [np.argsort(part.values, kind="stable") for part in times]
         own_rows = np.concatenate(orders).astype(np.int64)
         layout = replace(layout, table_rows=own_rows)
@@ -172,7 +174,7 @@ def read_table_list(
     chosen = _choose(list(frames[0].columns), roles, schema)
     _check_same_columns(frames, chosen, roles, schema)
     columns = _columns(frames, chosen, order, layout, categorical_features)
-    return _assembled(columns, gaps, layout, "table", roles)
+    return _assembled(columns, gaps, layout, "table", roles, has_clock)
 
 
 def _check_same_columns(frames: Sequence[Any], chosen: Sequence[Any], roles: Roles, schema: BatchSchema | None) -> None:
@@ -299,7 +301,12 @@ def _columns(
 
 
 def _assembled(
-    columns: list[Column], gaps: NDArray[np.float64] | None, layout: Layout, form: str, roles: Roles
+    columns: list[Column],
+    gaps: NDArray[np.float64] | None,
+    layout: Layout,
+    form: str,
+    roles: Roles,
+    has_clock: bool | None,
 ) -> SequenceBatch:
     """Make a batch of the columns of a table and, behind them, the gaps between its times."""
     if gaps is not None:
@@ -307,7 +314,7 @@ def _assembled(
     sequence = tuple(map(str, roles.sequence)) if isinstance(roles.sequence, list) else roles.sequence
     extra = Extra(
         sequence=sequence if sequence is None or isinstance(sequence, tuple) else str(sequence), has_names=True,
-        time=None if roles.time is None else str(roles.time), label=roles.label,
+        time=None if roles.time is None else str(roles.time), label=roles.label, has_clock=has_clock,
     )  # fmt: skip
     return assemble(columns, layout, form, extra)
 

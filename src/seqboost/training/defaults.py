@@ -41,6 +41,7 @@ __all__ = [
     "PENALTY",
     "automatic_window",
     "continued",
+    "learning_rate_of",
     "no_window",
     "resolved",
     "weighted",
@@ -68,7 +69,7 @@ def resolved(config: FitConfig, batch: SequenceBatch, n_labels: int) -> FitConfi
         chain=replace(chain, init=_init(config, batch) if is_auto(chain.init) else chain.init),
         features=replace(config.features, window=automatic_window(config.features.window, batch)),
     )
-    return replace(config, learning_rate=_rate(config, n_labels))
+    return replace(config, learning_rate=learning_rate_of(config, n_labels))
 
 
 def weighted(config: FitConfig, data: FitData) -> FitConfig:
@@ -106,10 +107,10 @@ def continued(config: FitConfig, earlier: FitConfig, n_labels: int) -> FitConfig
     config = with_lasting_settings(config, {name: known[name] for name in automatic if is_auto(asked[name])})
     del known["l2_regularization"]
     check_unchanged(known, lasting_settings(config))
-    return replace(config, seed=earlier.seed, learning_rate=_rate(config, n_labels))
+    return replace(config, seed=earlier.seed, learning_rate=learning_rate_of(config, n_labels))
 
 
-def _rate(config: FitConfig, n_labels: int) -> float:
+def learning_rate_of(config: FitConfig, n_labels: int) -> float:
     """Return the learning rate as given, or what "auto" comes to once the others are chosen."""
     if not is_auto(config.learning_rate):
         return float(config.learning_rate)

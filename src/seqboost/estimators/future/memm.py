@@ -107,6 +107,7 @@ class FutureFeatureMEMM(BoostedLabeler):
     --------
     Whether an "a" is big depends on whether an "x" follows within five letters:
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = ["".join(rng.choice(list("abx"), 12, p=[0.5, 0.4, 0.1])) for _ in range(200)]
     >>> y = [[c == "a" and "x" in word[t + 1 : t + 6] for t, c in enumerate(word)] for word in X]
@@ -236,6 +237,7 @@ class FutureFeatureMEMM(BoostedLabeler):
 
         Examples
         --------
+        >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> X = ["".join(rng.choice(list("abx"), 12, p=[0.5, 0.4, 0.1])) for _ in range(200)]
         >>> y = [[c == "a" and "x" in word[t + 1 : t + 6] for t, c in enumerate(word)] for word in X]
