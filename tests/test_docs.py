@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 PRINTED = {  # by pages whose output is worth a look
-    "data": r"\('Cap', .*\)\n\('x0', 'x1'\)\n\['rest' 'rest' 'run' 'run'\]\n\['N' 'V'\] 1.0\n\[1.]\n.*\n(\[1. 1. 1.]\n){3}"
-    r"\[1. 1. 1.] \[1. 1. 1.]\n\['order']\n",
+    "data": r"\('Cap', .*\)\n\('x0', 'x1'\)\n\['rest' 'rest' 'run' 'run'\]\n\['N' 'V'\] 1.0\n\[1.]\n.*\n"
+    r"(\[1. 1. 1.]\n){3}\[1. 1. 1.] \[1. 1. 1.]\n\['order']\n",
     "family": r"labeller.*\n(.*\n){6}01010\n\(10, 15\).*\n[01]\.\d+\n",
     "training": r"(\{'potentials': .*\n){2,}\[]\n\{'learning_rate': .*} Method\(.*\)\n\d+\n.*\n1 .*\n20 .*\n",
 }

@@ -308,3 +308,11 @@ def test_true_is_not_the_label_1():
     numbers = [[LABELS.tolist().index(label) for label in labels] for labels in y]
     with pytest.raises(ParameterError, match="min_duration names the label True, which is not in y"):
         small(min_duration={True: 4}).fit(X, numbers)
+
+
+def test_known_labels_that_durations_forbid(data):
+    model = small(min_duration=2).fit(*data)
+    x = data[0][0][:1].repeat(5, axis=0)
+    first, second = model.classes_[:2].tolist()
+    with pytest.raises(InputError, match="Given the labels in known=, no labelling of sequence 0"):
+        model.predict([x], known=[[first, first, second, first, first]])

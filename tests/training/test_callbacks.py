@@ -14,6 +14,7 @@ from treecrf_data import all_equal, chains, small
 
 from seqboost import MEMM, Callback, FutureFeatureMEMM, TreeCRF
 from seqboost.callbacks import log_evaluation, record_evaluation
+from seqboost.exceptions import ParameterError
 from seqboost.training import interrupt
 
 X, Y = chains(60, lengths=(3, 9), seed=4)
@@ -187,3 +188,8 @@ def test_other_threads_fit_without_handlers():
     thread.start()
     thread.join()
     assert np.concatenate(found[0].predict(X)).shape == (sum(map(len, X)),)
+
+
+def test_future_features_show_no_model_on_the_way():
+    with pytest.raises(ParameterError, match="asks to see the model .*, but FutureFeatureMEMM has none before both"):
+        FutureFeatureMEMM(max_iter=2).fit(X, Y, callbacks=[Watching(sees_model=True)])

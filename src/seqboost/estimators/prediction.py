@@ -93,7 +93,7 @@ class SequenceLabeler(Labeler):
         """Say which known labels are impossible, if that is why there is no answer."""
         try:
             yield
-        except InputError:
+        except InputError as error:
             blank = np.zeros((len(self.classes_), batch.n_rows, 1), dtype=np.float32)
             limits = None if query.labels is None else self._constraint(blank, batch.offsets)
             if limits is not None and query.labels is not None:
@@ -101,7 +101,9 @@ class SequenceLabeler(Labeler):
                     query.labels, batch.offsets, limits.table, limits.order, limits.end, self.classes_.tolist(),
                     sets=query.sets, named="known[{}]".format,
                 )  # fmt: skip
-            raise
+            if query.labels is None:
+                raise
+            raise InputError(f"Given the labels in known=, {error}") from error
 
     def _label_probs(self, potentials: Chain, query: Query = NO_QUERY) -> NDArray[np.float32]:
         """Return v_k P(y_t = k | X) / Σ_j v_j P(y_t = j | X), (N, K), with the class weights v."""

@@ -194,6 +194,11 @@ class FutureFeatureMEMM(BoostedLabeler):
     def _train(
         self, config: FitConfig, data: FitData, *, callbacks: Sequence[Callback], **unused: Any
     ) -> tuple[FutureModel, dict[str, list[Any]]]:
+        if any(callback.sees_model for callback in callbacks):
+            raise ParameterError(
+                "a callback asks to see the model (sees_model), but FutureFeatureMEMM has none before both its levels "
+                "are grown; use one that does not, or TreeCRF or MEMM"
+            )
         patterns = PatternConfig(
             self.bag_size, self.direction, self.patterns, self.max_patterns, float(self.pattern_start)
         )
