@@ -107,7 +107,9 @@ def train(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="Any other parameter of TreeCRF, name=value; may be repeated.", rich_help_panel=TRAINING
+            "--set",
+            help="Any other parameter of TreeCRF or Method, name=value; may be repeated.",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
     plot: Plot = None,
