@@ -316,3 +316,11 @@ def test_known_labels_that_durations_forbid(data):
     first, second = model.classes_[:2].tolist()
     with pytest.raises(InputError, match="Given the labels in known=, no labelling of sequence 0"):
         model.predict([x], known=[[first, first, second, first, first]])
+
+
+@pytest.mark.parametrize("place", [3, 17])
+def test_unobserved_labels_that_cannot_last_are_named_by_the_users_number(place):
+    rules = {"min_duration": {1: 3}, "transitions": {0: [0, 1], 1: [1, 2], 2: [2, 0]}, "early_stopping": True}
+    y = [[0, 1, 1, 1, 2, 2]] * place + [[0, 0, None, 2, 2, 2]] + [[0, 1, 1, 1, 2, 2]] * (29 - place)
+    with pytest.raises(InputError, match=rf"the observed ones of y\[{place}\] keep to min_duration and transitions"):
+        small(**rules).fit([np.zeros((6, 1))] * 30, y)

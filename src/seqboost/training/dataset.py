@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqboost.chain import DurationPotentials, log_partition
 from seqboost.core.exceptions import InputError
 from seqboost.core.labelsets import UNOBSERVED, LabelSets
 from seqboost.objectives.checks import check_no_sets, check_observed
@@ -100,6 +101,20 @@ class Dataset:
         """Raise InputError if labels break a forbidden transition, with the number that the user knows."""
         where = self.labels, self.batch.offsets
         raise_if_forbidden(*where, table, order, end, classes, sets=self.sets, named=self._named)
+
+    def check_lasting(
+        self, table: NDArray[np.float64], end: NDArray[np.float64], durations: NDArray[np.int64], n_labels: int
+    ) -> None:
+        """Raise InputError if the observed labels of a sequence cannot keep to durations and transitions."""
+        blank = np.zeros((n_labels, self.batch.n_rows, 1), dtype=np.float32)
+        limits = np.where(np.isinf(table), table, 0.0)
+        chain = DurationPotentials(blank, limits, self.batch.offsets, 1, end, durations)
+        impossible = np.flatnonzero(np.isinf(log_partition(chain, labels=self.labels, allow_impossible=True)))
+        if impossible.size:
+            raise InputError(
+                f"no labels that agree with the observed ones of {self._named(int(impossible[0]))} keep to "
+                f"min_duration and transitions; relax these, or drop the sequence"
+            )
 
     def _named(self, sequence: int) -> str:
         return f"{self.name}[{sequence if self.numbers is None else self.numbers[sequence]}]"

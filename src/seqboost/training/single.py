@@ -132,6 +132,9 @@ def train_once(
     except InputError:
         if chain.contexts is None:
             positions.check_possible(start.table, start.end, chain.space.order)
+        if chain.durations is not None:
+            for part in positions.parts:
+                part.check_lasting(start.table, start.end, chain.durations, chain.space.n_labels)
         raise
 
 
