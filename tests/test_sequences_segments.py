@@ -188,3 +188,9 @@ def test_labels_and_times_that_do_not_match():
         to_segments(["ab"], times=[[1.0], [2.0]])
     with pytest.raises(InputError, match="times has 3 times, but there are 2 positions"):
         to_segments(np.array(["a", "b"]), times=[1, 2, 3])
+
+
+def test_times_as_text_there_and_back():
+    times = ["2020-01-01", "2020-01-02", "2020-01-03"]
+    segments = to_segments(np.array(["a", "a", "b"]), times=times)
+    assert from_segments(segments, times=times).tolist() == ["a", "a", "b"]

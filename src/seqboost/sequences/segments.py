@@ -291,7 +291,8 @@ def _is_flat(values: Any) -> bool:
 
 
 def _is_list_of_scalars(values: Any) -> bool:
-    return isinstance(values, (list, tuple)) and len(values) > 0 and not hasattr(values[0], "__len__")
+    is_list = isinstance(values, (list, tuple)) and len(values) > 0
+    return is_list and (isinstance(values[0], (str, bytes)) or not hasattr(values[0], "__len__"))
 
 
 def _listed(values: Any) -> list[Any]:
