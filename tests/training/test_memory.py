@@ -11,6 +11,7 @@ from seqboost.core.missing import INSTANCE_WEIGHTING
 from seqboost.datasets import remove_values
 from seqboost.exceptions import MemoryLimitError
 from seqboost.training import memory, single
+from seqboost.training.durations import duration_bytes
 from seqboost.training.memory import WEIGHTED_ROW_BYTES, FitMemory, row_copies, segment_length
 from seqboost.training.missing import dividing_rate
 from seqboost.trees import Grower, Problem
@@ -91,3 +92,8 @@ def test_a_fit_whose_weighted_rows_do_not_fit_is_refused(monkeypatch):
     TreeCRF(missing="direction", n_jobs=1, **settings).fit(X, y)
     with pytest.raises(MemoryLimitError, match=r"fit would need about .* for 2,000 positions"):
         TreeCRF(missing="instance_weighting", n_jobs=1, **settings).fit(X, y)
+
+
+def test_durations_take_pairs_of_labels_for_each_thread():
+    assert duration_bytes(None, np.array([0, 10]), 2) == 0
+    assert duration_bytes(np.array([1, 5, 2]), np.array([0, 10, 50]), 2) == 4 * 40 * 9 * 2

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from seqboost.core.exceptions import ParameterError
 from seqboost.core.parameters import Rule, integer
 
-__all__ = ["label_durations", "min_duration_rule"]
+__all__ = ["duration_bytes", "label_durations", "min_duration_rule"]
 
 MOST = 2**31 - 1
 
@@ -49,3 +49,8 @@ def label_durations(min_duration: Any, classes: NDArray[Any]) -> NDArray[np.int6
     else:
         durations = np.full(len(names), min_duration, dtype=np.int64)
     return durations if durations.max() > 1 else None
+
+
+def duration_bytes(durations: NDArray[np.int64] | None, offsets: NDArray[np.int64], n_threads: int) -> int:
+    """Return what forward-backward with minimum durations takes beside the scores: pairs of labels, for each thread."""
+    return 0 if durations is None else 4 * int(np.diff(offsets).max()) * len(durations) ** 2 * n_threads

@@ -39,7 +39,7 @@ from seqboost.objectives import (
 )
 from seqboost.sequences import SequenceBatch
 from seqboost.training.config import FitConfig
-from seqboost.training.durations import label_durations
+from seqboost.training.durations import duration_bytes, label_durations
 from seqboost.training.memory import FitMemory
 from seqboost.training.methods import ObjectiveClass, ensemble_maker, objective_class, sampler_of, step_of
 from seqboost.training.missing import dividing_rate, missing_policies
@@ -259,6 +259,8 @@ def _choose_chain(
         config.chain.potentials,
     )
     n_labels, order = space.n_labels, space.order if contexts is None else 0
+    durations, n_threads = label_durations(config.chain.min_duration, data.classes), config.n_threads
+    beside = seen_bytes(contexts, binned.offsets, n_threads) + duration_bytes(durations, binned.offsets, n_threads)
     most_leaves = max(2, n_labels**order * binned.n_rows // config.trees.min_samples_leaf)
     memory = FitMemory(
         n_rows=binned.n_rows,
@@ -266,8 +268,8 @@ def _choose_chain(
         order=order,
         n_cells=binned.layout.n_cells,
         max_leaf_nodes=min(config.trees.max_leaf_nodes, most_leaves),
-        n_threads=config.n_threads,
-        data_bytes=binned.nbytes + seen_bytes(contexts, binned.offsets, config.n_threads),
+        n_threads=n_threads,
+        data_bytes=binned.nbytes + beside,
         shared=config.trees.shared,
         n_bags=config.method.n_bags,
         dividing_rate=dividing_rate(binned),
@@ -279,7 +281,7 @@ def _choose_chain(
     else:
         joint = order == 0 or potentials == "joint" or (potentials == "auto" and memory.prefers_joint())
     memory.check(joint=joint)
-    return _Chain(space, joint, contexts, label_durations(config.chain.min_duration, data.classes))
+    return _Chain(space, joint, contexts, durations)
 
 
 def _boosting(data: Positions, chain: _Chain, end: NDArray[np.float64], config: FitConfig) -> Boosting:
