@@ -159,7 +159,8 @@ class BoostedChain(BoostedLabeler, is_base=True):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``method__curvature`` and the like set those of ``method``, which None stands for as well."""
-        if self.method is None and params.get("method") is None and any(name.startswith("method__") for name in params):
+        is_default = params.get("method", self.method) is None
+        if is_default and any(name.startswith("method__") for name in params):
             params = {**params, "method": Method()}
         super().set_params(**params)
         return self
