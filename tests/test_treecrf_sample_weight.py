@@ -54,6 +54,18 @@ def test_positions_without_weight_do_not_count():
     assert one.score(X, Y) > small(**settings).fit(X, spoiled).score(X, Y)
 
 
+@pytest.mark.parametrize("settings", [{}, {"init": "linear"}, {"potentials": "factored", "order": 2}], ids=str)
+def test_labels_without_weight_are_unobserved(settings):
+    rng = np.random.default_rng(0)
+    weights = [(rng.random(len(labels)) < 0.5).astype(float) for labels in Y]
+    unobserved = [[k if w else None for k, w in zip(*pair, strict=True)] for pair in zip(Y, weights, strict=True)]
+    spoiled = [[k if w else "c" for k, w in zip(*pair, strict=True)] for pair in zip(Y, weights, strict=True)]
+    model = small(**settings).fit(X, spoiled, weights, X_val=X, y_val=spoiled, sample_weight_val=weights)
+    named = small(objective="position_likelihood", **settings).fit(X, unobserved, X_val=X, y_val=unobserved)
+    assert all_equal(model.predict_proba(X), named.predict_proba(X))
+    assert model.history_["validation_accuracy"] == named.history_["validation_accuracy"]
+
+
 def test_rows_of_a_table_in_any_order():
     rng = np.random.default_rng(0)
     table = pd.concat(
@@ -115,6 +127,9 @@ def test_forms():
         ([[0, 0], [0]], "All sample weights are zero; at least one position"),
         ([["1", "2"], ["3"]], "sample_weight must hold one number"),
         ([1, 2, 3], "sample_weight has 3 weights but X has 2 sequences"),
+        ([[[1, 2], [3]]], r"In sample_weight, which has the form of y .* 2 sequences\)"),
+        ([[[1, 2], 3], [4]], "sample_weight must hold one number"),
+        ([[[1, 2], [3, 4]], [[5, 6]]], r"nested too deeply: at .* an array of shape \(2,\); expected one number"),
     ],
 )
 def test_bad_weights(weights, match):
