@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from treecrf_data import all_equal, chains, small
 
-from seqboost import HMM, MEMM, FutureFeatureMEMM, Method, as_batch
+from seqboost import HMM, MEMM, FutureFeatureMEMM, Method, TreeCRF, as_batch
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import sample_weights
 
@@ -64,6 +64,25 @@ def test_labels_without_weight_are_unobserved(settings):
     named = small(objective="position_likelihood", **settings).fit(X, unobserved, X_val=X, y_val=unobserved)
     assert all_equal(model.predict_proba(X), named.predict_proba(X))
     assert model.history_["validation_accuracy"] == named.history_["validation_accuracy"]
+
+
+@pytest.mark.parametrize("by_weight", [True, False])
+def test_blocks_that_tell_nothing_are_not_held_out(by_weight):
+    rng = np.random.default_rng(0)
+    rows = [rng.normal(size=(3000, 2)) for _ in range(2)]
+    labels = [np.where(part[:, 0] > 0, "a", "b").tolist() for part in rows]
+    weights = [(np.arange(3000) < 700).astype(float), np.zeros(3000)]
+    if not by_weight:
+        labels, weights = [[*labels[0][:700], *[None] * 2300], [None] * 3000], None
+    model = TreeCRF(max_iter=5, random_state=0, tune=False).fit(rows, labels, weights)
+    assert model.best_iteration_ == 5
+    assert -1 < model.best_score_ < -0.1
+
+
+def test_labels_in_one_block_cannot_be_held_out():
+    rows, labels = np.arange(3000.0)[:, None], ["a", "b"] * 20 + [None] * 2960
+    with pytest.raises(ParameterError, match="it has labels in one block only, or"):
+        TreeCRF(early_stopping=True).fit([rows], [labels])
 
 
 def test_rows_of_a_table_in_any_order():
