@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import f1_score, log_loss
 from treecrf_data import all_equal, chains, small
 
 from seqboost import HMM, MEMM, FutureFeatureMEMM, Method, TreeCRF, as_batch
@@ -114,6 +115,18 @@ def test_held_out_sequences_and_validation_data_have_theirs():
         X[:30], Y[:30], X_val=X[30:], y_val=Y[30:], sample_weight_val=weights[30:]
     )
     assert given._result.config.method.objective == "position_likelihood"
+
+
+def test_named_metrics_weigh_positions():
+    rng = np.random.default_rng(0)
+    weights = [rng.uniform(0.1, 3, size=len(labels)) for labels in Y]
+    model = small().fit(X, Y, eval_set=[(X, Y)], sample_weight_val=weights, eval_metric=["log_loss", "macro_f1"])
+    flat, true = np.concatenate(weights), np.concatenate(Y)
+    loss = log_loss(true, np.concatenate(model.predict_proba(X)), sample_weight=flat)
+    f1 = f1_score(true, np.concatenate(model.predict(X)), average="macro", sample_weight=flat)
+    kept = model.best_iteration_
+    assert model.history_["validation_log_loss"][kept] == pytest.approx(loss, abs=1e-5)
+    assert model.history_["validation_macro_f1"][kept] == pytest.approx(f1, abs=1e-5)
 
 
 def test_score_weighs_positions():

@@ -194,7 +194,9 @@ def _resumed_scores(
 def _history(data: Positions, config: FitConfig, lists: dict[str, list[float]] | None = None) -> History:
     """Return a history that takes the metrics of a fit, and goes on with lists if there are any."""
     label_weights = None if config.weights_in_terms else data.class_weights
-    evaluator = Evaluator(data.metrics, data.labels, data.offsets, data.classes, label_weights)
+    evaluator = Evaluator(
+        data.metrics, data.labels, data.offsets, data.classes, label_weights, data.position_weights
+    )  # fmt: skip
     return History(data.part, data.weights, data.set_names, evaluator, lists or {})
 
 
