@@ -11,6 +11,7 @@ from treecrf_data import all_equal, chains, small
 from seqboost import HMM, MEMM, FutureFeatureMEMM, Method, TreeCRF, as_batch
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import sample_weights
+from seqboost.training.dataset import Dataset
 
 X, Y = chains(40, lengths=(2, 9), seed=1)
 ONES = [[1.0] * len(labels) for labels in Y]
@@ -115,6 +116,21 @@ def test_held_out_sequences_and_validation_data_have_theirs():
         X[:30], Y[:30], X_val=X[30:], y_val=Y[30:], sample_weight_val=weights[30:]
     )
     assert given._result.config.method.objective == "position_likelihood"
+
+
+def test_sets_of_labels_have_no_weights_of_positions():
+    sets = [[{"a", "b"}, *Y[0][1:]], *Y[1:]]
+    match = r"weights of positions cannot train on sets .* y\[0\] .* give one weight for each sequence"
+    with pytest.raises(InputError, match=match):
+        small().fit(X, sets, ONES)
+
+
+def test_held_out_parts_count_as_their_scores_do():
+    weights = np.array([4.0, 4.0, 1.0, 1.0])
+    data = Dataset(as_batch(["ab", "cd"]), np.zeros(4, np.int32), np.array([2.0, 1.0]), position_weights=weights)
+    total, n_equal = data.n_judging()
+    assert total == 6.0  # as the scores per position are divided by
+    assert n_equal == pytest.approx(18**2 / (2 * 8**2 + 2))
 
 
 def test_named_metrics_weigh_positions():
