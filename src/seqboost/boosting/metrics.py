@@ -132,7 +132,8 @@ class EvaluatedSet:
         position_weights: NDArray[np.float64] | None = None,
     ) -> None:
         sequence = np.repeat(np.arange(len(weights)), np.diff(offsets))
-        self._rows = np.flatnonzero((labels >= 0) & (weights[sequence] > 0))
+        counts = (labels >= 0) & (weights[sequence] > 0)
+        self._rows = np.flatnonzero(counts if position_weights is None else counts & (position_weights > 0))
         self._true = labels[self._rows]
         self._sequence = sequence[self._rows]
         self._weights, self._row_weights = weights, weights[self._sequence]

@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from seqboost.core.exceptions import InputError
-from seqboost.core.labelsets import UNKNOWN, UNOBSERVED, LabelSets
+from seqboost.core.labelsets import UNKNOWN, LabelSets
 from seqboost.core.parameters import Rule, check_parameters, one_of, plain_number
 from seqboost.core.threads import thread_count
 from seqboost.estimators.persistence import KINDS, load_estimator, save_estimator
@@ -140,8 +140,6 @@ class Labeler(BaseEstimator):
                 f"sample_weight has weights of positions, but {type(self).__name__} takes one number for each of the "
                 f"{batch.n_sequences} sequences; give these, or use TreeCRF"
             )
-        if weights.positions is not None:  # a label without weight tells nothing, not as a context either
-            labels = np.where(weights.positions > 0, labels, np.int32(UNOBSERVED))
         given = Dataset(batch, labels, weights.sequences, name, position_weights=weights.positions, sets=sets)
         return given.informative()
 

@@ -64,8 +64,8 @@ def _block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _telling(dataset: Dataset, offsets: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the numbers of blocks with an observed label: others could not tell when to stop."""
-    return np.flatnonzero(np.add.reduceat(dataset.labels != UNOBSERVED, offsets[:-1], dtype=np.int64))
+    """Return the numbers of blocks with an observed label that has a weight: others could not tell when to stop."""
+    return np.flatnonzero(np.add.reduceat(dataset.telling_labels() != UNOBSERVED, offsets[:-1], dtype=np.int64))
 
 
 def has_blocks(dataset: Dataset) -> bool:
