@@ -43,6 +43,8 @@ def test_a_grid_searches_over_the_default():
     search = GridSearchCV(small(), {"method__curvature": ["mixing", "newton"]}, cv=2).fit(X, Y)
     assert search.best_estimator_.method.curvature == search.best_params_["method__curvature"]
     assert small().set_params(method=Method(n_bags=2), method__curvature="newton").method.n_bags == 2
+    model = small(method=Method(n_bags=2)).set_params(method=None, method__curvature="newton")
+    assert model.method.get_params() == Method(curvature="newton").get_params()
 
 
 def test_the_learning_rate_is_known_after_loading(tmp_path):

@@ -344,3 +344,12 @@ def test_times_of_another_kind_than_in_training_are_refused(as_list, tmp_path):
         InputError, match="holds dates, times or durations, whose gaps are seconds, but TreeCRF was trained"
     ):
         model.predict(given(table))
+
+
+def test_tables_with_times_of_two_kinds_are_refused():
+    dates = pd.DataFrame({"when": pd.date_range("2026-01-01", periods=5, freq="h"), "v": range(5)})
+    numbers = dates.assign(when=range(5))
+    with pytest.raises(InputError, match=r"'when' of X\[1\] holds numbers, but that of X\[0\] holds dates"):
+        as_batch([dates, numbers], time="when")
+    with pytest.raises(InputError, match=r"'when' of X\[2\] holds dates, .* but that of X\[0\] holds numbers"):
+        as_batch([numbers, numbers, dates], time="when")

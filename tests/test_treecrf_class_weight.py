@@ -194,3 +194,10 @@ def test_a_model_of_an_earlier_version_is_not_weighted_twice():
     model._set_result(replace(model._result, label_odds=None))  # as from a file of then, whose trees hold the weights
     with pytest.raises(ParameterError, match="trained with class_weight by an earlier version"):
         model.set_params(max_iter=12).fit(X, y)
+
+
+def test_weights_of_labels_in_the_trees_stay_there():
+    X, y = chains(20, seed=1)
+    model = small(class_weight={"a": 2.0}, warm_start=True).fit(X, y, [np.ones(len(labels)) for labels in y])
+    with pytest.raises(ParameterError, match=r"or by weights of positions \(sample_weight\), which put the weights"):
+        model.set_params(max_iter=6).fit(X, y)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import f1_score, log_loss
 from treecrf_data import all_equal, chains, small
 
-from seqboost import HMM, MEMM, FutureFeatureMEMM, Method, as_batch
+from seqboost import HMM, MEMM, FutureFeatureMEMM, Method, TreeCRF, as_batch
 from seqboost.exceptions import InputError, ParameterError
 from seqboost.sequences import sample_weights
+from seqboost.training.dataset import Dataset
 
 X, Y = chains(40, lengths=(2, 9), seed=1)
 ONES = [[1.0] * len(labels) for labels in Y]
@@ -54,6 +56,43 @@ def test_positions_without_weight_do_not_count():
     assert one.score(X, Y) > small(**settings).fit(X, spoiled).score(X, Y)
 
 
+@pytest.mark.parametrize("settings", [{}, {"init": "linear"}, {"potentials": "factored", "order": 2}], ids=str)
+def test_labels_without_weight_are_unobserved(settings):
+    rng = np.random.default_rng(0)
+    weights = [(rng.random(len(labels)) < 0.5).astype(float) for labels in Y]
+    unobserved = [[k if w else None for k, w in zip(*pair, strict=True)] for pair in zip(Y, weights, strict=True)]
+    spoiled = [[k if w else "c" for k, w in zip(*pair, strict=True)] for pair in zip(Y, weights, strict=True)]
+    model = small(**settings).fit(X, spoiled, weights, X_val=X, y_val=spoiled, sample_weight_val=weights)
+    named = small(objective="position_likelihood", **settings).fit(X, unobserved, X_val=X, y_val=unobserved)
+    assert all_equal(model.predict_proba(X), named.predict_proba(X))
+
+
+@pytest.mark.parametrize("by_weight", [True, False])
+def test_blocks_that_tell_nothing_are_not_held_out(by_weight):
+    rng = np.random.default_rng(0)
+    rows = [rng.normal(size=(3000, 2)) for _ in range(2)]
+    labels = [np.where(part[:, 0] > 0, "a", "b").tolist() for part in rows]
+    weights = [(np.arange(3000) < 700).astype(float), np.zeros(3000)]
+    if not by_weight:
+        labels, weights = [[*labels[0][:700], *[None] * 2300], [None] * 3000], None
+    model = TreeCRF(max_iter=5, random_state=0, tune=False).fit(rows, labels, weights)
+    assert model.best_iteration_ == 5
+    assert -1 < model.best_score_ < -0.1
+
+
+def test_labels_in_one_block_cannot_be_held_out():
+    rows, labels = np.arange(3000.0)[:, None], ["a", "b"] * 20 + [None] * 2960
+    with pytest.raises(ParameterError, match="it has labels in one block only, or"):
+        TreeCRF(early_stopping=True).fit([rows], [labels])
+
+
+def test_labels_without_weight_count_as_seen():
+    y = [["start", *labels[1:]] for labels in Y]
+    weights = [[0.0, *row[1:]] for row in ONES]
+    model = small(transitions="seen").fit(X, y, weights)
+    assert all(labels[0] == "start" for labels in model.predict(X))
+
+
 def test_rows_of_a_table_in_any_order():
     rng = np.random.default_rng(0)
     table = pd.concat(
@@ -83,6 +122,33 @@ def test_held_out_sequences_and_validation_data_have_theirs():
         X[:30], Y[:30], X_val=X[30:], y_val=Y[30:], sample_weight_val=weights[30:]
     )
     assert given._result.config.method.objective == "position_likelihood"
+
+
+def test_sets_of_labels_have_no_weights_of_positions():
+    sets = [[{"a", "b"}, *Y[0][1:]], *Y[1:]]
+    match = r"weights of positions cannot train on sets .* y\[0\] .* give one weight for each sequence"
+    with pytest.raises(InputError, match=match):
+        small().fit(X, sets, ONES)
+
+
+def test_held_out_parts_count_as_their_scores_do():
+    weights = np.array([4.0, 4.0, 1.0, 1.0])
+    data = Dataset(as_batch(["ab", "cd"]), np.zeros(4, np.int32), np.array([2.0, 1.0]), position_weights=weights)
+    total, n_equal = data.n_judging()
+    assert total == 6.0  # as the scores per position are divided by
+    assert n_equal == pytest.approx(18**2 / (2 * 8**2 + 2))
+
+
+def test_named_metrics_weigh_positions():
+    rng = np.random.default_rng(0)
+    weights = [rng.uniform(0.1, 3, size=len(labels)) for labels in Y]
+    model = small().fit(X, Y, eval_set=[(X, Y)], sample_weight_val=weights, eval_metric=["log_loss", "macro_f1"])
+    flat, true = np.concatenate(weights), np.concatenate(Y)
+    loss = log_loss(true, np.concatenate(model.predict_proba(X)), sample_weight=flat)
+    f1 = f1_score(true, np.concatenate(model.predict(X)), average="macro", sample_weight=flat)
+    kept = model.best_iteration_
+    assert model.history_["validation_log_loss"][kept] == pytest.approx(loss, abs=1e-5)
+    assert model.history_["validation_macro_f1"][kept] == pytest.approx(f1, abs=1e-5)
 
 
 def test_score_weighs_positions():
@@ -115,6 +181,9 @@ def test_forms():
         ([[0, 0], [0]], "All sample weights are zero; at least one position"),
         ([["1", "2"], ["3"]], "sample_weight must hold one number"),
         ([1, 2, 3], "sample_weight has 3 weights but X has 2 sequences"),
+        ([[[1, 2], [3]]], r"In sample_weight, which has the form of y .* 2 sequences\)"),
+        ([[[1, 2], 3], [4]], "sample_weight must hold one number"),
+        ([[[1, 2], [3, 4]], [[5, 6]]], r"nested too deeply: at .* an array of shape \(2,\); expected one number"),
     ],
 )
 def test_bad_weights(weights, match):

@@ -10,7 +10,8 @@ from treecrf_data import all_equal
 
 import seqboost
 from seqboost import MEMM, Candidate, Method, TreeCRF
-from seqboost.exceptions import ParameterError
+from seqboost.estimators.chains import candidate_from_json, candidate_to_json
+from seqboost.exceptions import ModelFileError, ParameterError
 from seqboost.training import tuning
 
 COMMON = {"max_iter": 15, "n_iter_no_change": 4, "random_state": 0, "learning_rate": 0.5, "max_leaf_nodes": 8}
@@ -98,3 +99,18 @@ def test_where_nothing_can_be_tuned(settings, fit, match):
 def test_true_with_callbacks_that_may_stop():
     with pytest.raises(ParameterError, match="tune=True finds nothing to tune: callbacks that may stop"):
         TreeCRF(**COMMON, tune=True).fit(*noisy(), callbacks=[lambda progress: False])
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"score": "1"}, {"score": True}, {"seconds": "nan"}, {"seconds": -1.0}, {"seconds": None}, {"rounds": "12"},
+        {"rounds": [-5]}, {"rounds": [1.5]}, {"kept": "no"}, {"settings": [1]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_forged_candidates_are_refused(forged):
+    entry = candidate_to_json(Candidate({"window": 1}, math.nan, 0.5, (3, 4), True))
+    assert candidate_from_json(entry).rounds == (3, 4)
+    with pytest.raises(ModelFileError, match="candidates of tuning"):
+        candidate_from_json({**entry, **forged})

@@ -3,7 +3,8 @@
 A metric is a name of :data:`METRICS` or a function ``metric(y_true, y_pred)``. The function gets two lists with an
 array of labels for each sequence, as the user names them. Positions whose label is unobserved are left out, and so are
 sequences that have no other positions or a weight of 0. It returns a number, where more is better, or LightGBM's
-``(name, value, is_higher_better)``. Named metrics weight the sequences; functions are not told the weights.
+``(name, value, is_higher_better)``. Named metrics weight sequences and positions (that of whole
+sequences, the former alone); functions are not told the weights.
 """
 
 from __future__ import annotations
@@ -118,6 +119,8 @@ class EvaluatedSet:
         The labels as the user names them.
     weights : ndarray of float64, shape (n_sequences,)
         Weights of sequences; 0: not one of the set.
+    position_weights : ndarray of float64, shape (N,), optional
+        Weights of positions, by which those of their sequences are multiplied.
     """
 
     def __init__(
@@ -126,12 +129,16 @@ class EvaluatedSet:
         offsets: NDArray[np.int64],
         classes: NDArray[Any],
         weights: NDArray[np.float64],
+        position_weights: NDArray[np.float64] | None = None,
     ) -> None:
         sequence = np.repeat(np.arange(len(weights)), np.diff(offsets))
-        self._rows = np.flatnonzero((labels >= 0) & (weights[sequence] > 0))
+        counts = (labels >= 0) & (weights[sequence] > 0)
+        self._rows = np.flatnonzero(counts if position_weights is None else counts & (position_weights > 0))
         self._true = labels[self._rows]
         self._sequence = sequence[self._rows]
         self._weights, self._row_weights = weights, weights[self._sequence]
+        if position_weights is not None:
+            self._row_weights = self._row_weights * position_weights[self._rows]
         self._cuts = np.flatnonzero(np.diff(self._sequence)) + 1
         self._classes = classes
 
@@ -203,6 +210,8 @@ class Evaluator:
         The labels as the user names them.
     label_weights : ndarray of float64, shape (K,), optional
         Weights of labels at prediction (``class_weight``).
+    position_weights : ndarray of float64, shape (N,), optional
+        Weights of positions.
     """
 
     def __init__(
@@ -212,10 +221,11 @@ class Evaluator:
         offsets: NDArray[np.int64],
         classes: NDArray[Any],
         label_weights: NDArray[np.float64] | None = None,
+        position_weights: NDArray[np.float64] | None = None,
     ) -> None:
         self.metrics = tuple(metrics)
         self.offsets, self.label_weights = offsets, label_weights
-        self._labels, self._classes = labels, np.asarray(classes)
+        self._labels, self._classes, self._position_weights = labels, np.asarray(classes), position_weights
 
     @property
     def needs_predictions(self) -> bool:
@@ -224,7 +234,7 @@ class Evaluator:
 
     def set_of(self, weights: NDArray[np.float64]) -> EvaluatedSet:
         """Return the set of the sequences with these weights, 0 for all others."""
-        return EvaluatedSet(self._labels, self.offsets, self._classes, weights)
+        return EvaluatedSet(self._labels, self.offsets, self._classes, weights, self._position_weights)
 
     def measure(self, of: EvaluatedSet, predictions: Predictions, name: str) -> list[Measured]:
         """Return what the metrics come to that a history does not have anyway."""

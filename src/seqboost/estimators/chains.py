@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -159,7 +160,8 @@ class BoostedChain(BoostedLabeler, is_base=True):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``method__curvature`` and the like set those of ``method``, which None stands for as well."""
-        if self.method is None and params.get("method") is None and any(name.startswith("method__") for name in params):
+        is_default = params.get("method", self.method) is None
+        if is_default and any(name.startswith("method__") for name in params):
             params = {**params, "method": Method()}
         super().set_params(**params)
         return self
@@ -312,6 +314,10 @@ def candidate_to_json(candidate: Candidate) -> dict[str, Any]:
 
 def candidate_from_json(entry: dict[str, Any]) -> Candidate:
     """Turn what :func:`candidate_to_json` wrote back."""
-    settings = {str(name): revived(value) for name, value in entry["settings"].items()}
-    score, rounds = without_null([entry["score"]])[0], tuple(int(n) for n in entry["rounds"])
-    return Candidate(settings, score, float(entry["seconds"]), rounds, bool(entry["kept"]))
+    stored = Stored("candidates of tuning", {}, entry)
+    settings = {str(name): revived(value) for name, value in stored.field("settings", dict).items()}
+    score, seconds, rounds = entry["score"], entry["seconds"], stored.field("rounds", list)
+    is_number = [type(value) in (int, float) and math.isfinite(value) for value in (score, seconds)]
+    stored.require((score is None or is_number[0]) and is_number[1], "a score or a time is no number")
+    stored.require(seconds >= 0 and all(type(n) is int and n >= 0 for n in rounds), "a time or a round is negative")
+    return Candidate(settings, without_null([score])[0], float(seconds), tuple(rounds), stored.field("kept", bool))

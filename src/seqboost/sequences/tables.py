@@ -162,7 +162,7 @@ def read_table_list(
         _warn_if_index_decreases(layout)
     else:
         times = [read_times(frame, roles.time, f"X[{i}]") for i, frame in enumerate(frames)]
-        has_clock = times[0].has_clock
+        has_clock = _common_clock(times, roles.time)
         orders = [np.argsort(part.values, kind="stable") for part in times]
         own_rows = np.concatenate(orders).astype(np.int64)
         layout = replace(layout, table_rows=own_rows)
@@ -175,6 +175,19 @@ def read_table_list(
     _check_same_columns(frames, chosen, roles, schema)
     columns = _columns(frames, chosen, order, layout, categorical_features)
     return _assembled(columns, gaps, layout, "table", roles, has_clock)
+
+
+def _common_clock(times: Sequence[Times], name: Any) -> bool:
+    """Tell whether times are dates or numbers; refuse tables of which some have one and some the other."""
+    kinds = {True: "dates, times or durations, whose gaps are seconds", False: "numbers"}
+    for i, part in enumerate(times):
+        if part.has_clock != times[0].has_clock:
+            raise InputError(
+                f"The time column {name!r} of X[{i}] holds {kinds[part.has_clock]}, but that of X[0] holds "
+                f"{kinds[times[0].has_clock]}; all tables need the same kind. Convert one of them, for example with "
+                f"pandas.to_datetime."
+            )
+    return times[0].has_clock
 
 
 def _check_same_columns(frames: Sequence[Any], chosen: Sequence[Any], roles: Roles, schema: BatchSchema | None) -> None:

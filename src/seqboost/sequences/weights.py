@@ -61,6 +61,11 @@ def sample_weights(sample_weight: Any, batch: SequenceBatch) -> Weights:
             f"{batch.n_sequences} sequences): {error}"
         ) from error
     weights = _floats(flat)
+    if weights.ndim != 1:
+        raise InputError(
+            f"sample_weight is nested too deeply: at {batch.where(0)} it has an array of shape {weights.shape[1:]}; "
+            f"expected one number for each position, or one for each of the {batch.n_sequences} sequences."
+        )
     bad = ~(np.isfinite(weights) & (weights >= 0) & (weights <= LARGEST))
     if bad.any():
         row = int(np.argmax(bad))
@@ -75,10 +80,15 @@ def sample_weights(sample_weight: Any, batch: SequenceBatch) -> Weights:
 
 def _is_by_position(sample_weight: Any, batch: SequenceBatch) -> bool:
     """Tell whether weights come by position: as sequences, or for each row of a table that has longer sequences."""
-    if sample_weight is None or np.ndim(_first_of(sample_weight)) > 0:
+    if sample_weight is None or _is_several(_first_of(sample_weight)):
         return sample_weight is not None
     is_table = batch.origin.origin == "table" and batch.n_rows != batch.n_sequences
     return is_table and hasattr(sample_weight, "__len__") and len(sample_weight) == batch.n_rows
+
+
+def _is_several(first: Any) -> bool:
+    """Tell whether the first weight is a sequence of weights, which may be ragged by mistake."""
+    return isinstance(first, (list, tuple)) or np.ndim(first) > 0
 
 
 def _first_of(sample_weight: Any) -> Any:

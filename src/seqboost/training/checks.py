@@ -31,8 +31,9 @@ def check_label_weights(config: FitConfig, earlier: FitResult) -> None:
     was_weighted = earlier.config.class_weight is not None and earlier.label_odds is None
     if was_weighted and config.class_weight is not None and not config.weights_in_terms:
         raise ParameterError(
-            "this model was trained with class_weight by an earlier version, which put the weights into the trees; it "
-            "cannot be trained further. Train it anew (warm_start=False)"
+            "this model was trained with class_weight by an earlier version, by objective='position_likelihood' or by "
+            "weights of positions (sample_weight), which put the weights of labels into the trees; it can be trained "
+            "further only in that way. Do so, or train it anew (warm_start=False)"
         )
 
 

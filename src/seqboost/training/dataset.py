@@ -55,9 +55,7 @@ class Dataset:
 
         Others would count as rows of leaves, and held out they would stop the training at once.
         """
-        counts = self.labels != UNOBSERVED
-        if self.position_weights is not None:
-            counts = counts & (self.position_weights > 0)
+        counts = self.telling_labels() != UNOBSERVED
         n_observed = np.add.reduceat(counts, self.batch.offsets[:-1], dtype=np.int64)
         useful = (n_observed > 0) & (self.weights > 0)
         if not useful.any():
@@ -68,7 +66,9 @@ class Dataset:
         return self if useful.all() else self.take(np.flatnonzero(useful))
 
     def n_judging(self) -> tuple[float, float]:
-        """Return the weight of all observed labels, and how many of equal weights would tell as much.
+        """Return what scores per position are sums of, and how many labels of equal weights would tell as much.
+
+        The former counts observed labels with the weights of their sequences; those of positions are in the scores.
 
         Examples
         --------
@@ -77,9 +77,16 @@ class Dataset:
         >>> Dataset(as_batch([np.zeros((2, 1)), np.zeros((2, 1))]), labels, np.array([2.0, 2.0])).n_judging()
         (6.0, 3.0)
         """
-        weights = self.row_weights()[self.labels != UNOBSERVED]
-        total = float(weights.sum())
-        return total, total**2 / max(float(np.square(weights).sum()), 1e-300)
+        is_observed = self.labels != UNOBSERVED
+        weights = self.row_weights()[is_observed]
+        total = float(np.repeat(self.weights, self.batch.lengths)[is_observed].sum())
+        return total, float(weights.sum()) ** 2 / max(float(np.square(weights).sum()), 1e-300)
+
+    def telling_labels(self) -> NDArray[np.int32]:
+        """Return the labels, unobserved where their position has no weight."""
+        if self.position_weights is None:
+            return self.labels
+        return np.where(self.position_weights > 0, self.labels, np.int32(UNOBSERVED))
 
     def row_weights(self) -> NDArray[np.float64]:
         """Return the weight of each row: that of its sequence times that of its position."""

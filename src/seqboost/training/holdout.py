@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqboost.core.exceptions import ParameterError
+from seqboost.core.labelsets import UNOBSERVED
 from seqboost.training.config import FitConfig
 from seqboost.training.dataset import Dataset
 
@@ -62,9 +63,16 @@ def _block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.append(np.concatenate(cuts), offsets[-1])
 
 
-def has_blocks(offsets: NDArray[np.int64]) -> bool:
-    """Tell whether the sequences are long enough for blocks to be held out."""
-    return bool(offsets[-1] >= ENOUGH_SEQUENCES * SHORTEST_BLOCK)
+def _telling(dataset: Dataset, offsets: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the numbers of blocks with an observed label that has a weight: others could not tell when to stop."""
+    return np.flatnonzero(np.add.reduceat(dataset.telling_labels() != UNOBSERVED, offsets[:-1], dtype=np.int64))
+
+
+def has_blocks(dataset: Dataset) -> bool:
+    """Tell whether blocks can be held out: the sequences are long enough, and labeled in two blocks or more."""
+    offsets = dataset.batch.offsets
+    is_long = bool(offsets[-1] >= ENOUGH_SEQUENCES * SHORTEST_BLOCK)
+    return is_long and len(_telling(dataset, _block_offsets(offsets))) > 1
 
 
 def hold_out_blocks(dataset: Dataset, fraction: float, seed: int, part: int = 0) -> tuple[Dataset, Dataset]:
@@ -79,9 +87,10 @@ def hold_out_blocks(dataset: Dataset, fraction: float, seed: int, part: int = 0)
     (array([ 400, 1400]), array([100, 100]))
     """
     offsets = _block_offsets(dataset.batch.offsets)
-    kept, held = hold_out(len(offsets) - 1, fraction, seed, part)
-    is_kept = np.zeros(len(offsets), dtype=bool)
-    is_kept[kept] = True
+    telling = _telling(dataset, offsets)
+    is_kept = np.ones(len(offsets), dtype=bool)
+    is_kept[telling[hold_out(len(telling), fraction, seed, part)[1]]] = False
+    is_kept[-1] = False
     begins = np.isin(offsets, dataset.batch.offsets)  # of a sequence, or the end
     edge = begins | ~is_kept
     edge[1:] |= ~is_kept[:-1]
@@ -113,7 +122,8 @@ class Divisions:
     def judging(self, most: int) -> range:
         """Return the numbers of divisions, at most so many, that may judge; none holds out what another does."""
         offsets = self.dataset.batch.offsets
-        n_pieces = len(_block_offsets(offsets) if self.by_blocks and not self._judges_are_whole else offsets) - 1
+        by_blocks = self.by_blocks and not self._judges_are_whole
+        n_pieces = len(_telling(self.dataset, _block_offsets(offsets))) if by_blocks else len(offsets) - 1
         first = int(self.by_blocks and self._judges_are_whole)
         return range(first, first + min(most, n_pieces // _n_held(n_pieces, self.fraction)))
 
@@ -129,13 +139,14 @@ def divisions_of(training: Dataset, config: FitConfig) -> Divisions | None:
         return None
     n_sequences = training.batch.n_sequences
     # A block that begins inside a span would break the rules of a scheme.
-    can_cut = isinstance(transitions, str) and transitions == "any" and has_blocks(training.batch.offsets)
+    can_cut = isinstance(transitions, str) and transitions == "any" and has_blocks(training)
     if early_stopping == "auto" and n_sequences < ENOUGH_SEQUENCES and not can_cut:
         return None
     by_blocks = can_cut and n_sequences < (ENOUGH_SEQUENCES if early_stopping == "auto" else 2)
     if n_sequences < 2 and not by_blocks:
         raise ParameterError(
-            "early_stopping=True needs sequences to hold out, but X has only one, which cannot be cut (it is "
-            "short, or `transitions` has rules for its ends); give X_val and y_val, or set early_stopping=False"
+            "early_stopping=True needs sequences to hold out, but X has only one, which cannot be cut (it is short, it "
+            "has labels in one block only, or `transitions` has rules for its ends); give X_val and y_val, or set "
+            "early_stopping=False"
         )
     return Divisions(training, config.stopping.validation_fraction, config.seed, by_blocks)

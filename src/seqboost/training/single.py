@@ -219,7 +219,10 @@ class _Chain:
         if kind is not Likelihood:
             pseudo = kind is PseudoLikelihood and config.method.objective != "pseudo_likelihood"
             what = "pseudo_likelihood_rounds" if pseudo else f"objective={config.method.objective!r}"
-            data.check_no_sets(what, "use TreeCRF with objective='likelihood'")
+            cure = "use TreeCRF with objective='likelihood'"
+            if data.position_weights is not None:
+                what, cure = "sample_weight with weights of positions", "give one weight for each sequence"
+            data.check_no_sets(what, cure)
         if kind is PositionLikelihood:
             return PositionLikelihood(data.labels, data.offsets, position_weights=data.term_weights(), **common)
         beam = config.method.beam

@@ -58,7 +58,7 @@ def labels_alone(
 
     Labels of held-out sequences count as "seen" too, or else they could not be scored.
     """
-    offsets, labels = data.training.batch.offsets, data.training.labels
+    offsets, labels = data.training.batch.offsets, data.training.telling_labels()
     _, contexts = observed_contexts(labels, offsets, space.n_labels, space.order, mark_unobserved=True)
     row_weights = data.training.row_weights()
     table = label_table(labels, contexts, row_weights, space.n_extended, space.n_labels, data.training.sets)
@@ -134,8 +134,9 @@ def linear_task(
     rows = reduce(LinearRows.concatenate, parts)
     table, end = chain
     weights = np.where(data.part <= 0, data.weights, 0.0)  # only the first evaluation set decides anything
+    labels = np.concatenate([part.telling_labels() for part in data.parts]) if data.sets is None else data.labels
     return LinearTask(
-        columns, rows, data.labels, weights, len(data.training.weights), table, config.chain.order, end,
+        columns, rows, labels, weights, len(data.training.weights), table, config.chain.order, end,
         config.n_threads, data.sets,
     )  # fmt: skip
 
@@ -194,7 +195,9 @@ def _resumed_scores(
 def _history(data: Positions, config: FitConfig, lists: dict[str, list[float]] | None = None) -> History:
     """Return a history that takes the metrics of a fit, and goes on with lists if there are any."""
     label_weights = None if config.weights_in_terms else data.class_weights
-    evaluator = Evaluator(data.metrics, data.labels, data.offsets, data.classes, label_weights)
+    evaluator = Evaluator(
+        data.metrics, data.labels, data.offsets, data.classes, label_weights, data.position_weights
+    )  # fmt: skip
     return History(data.part, data.weights, data.set_names, evaluator, lists or {})
 
 

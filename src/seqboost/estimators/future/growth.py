@@ -64,7 +64,7 @@ def with_held_out(data: FitData, config: FitConfig) -> FitData:
         return data
     training, fraction = data.training, config.stopping.validation_fraction
     n_sequences = training.batch.n_sequences
-    if n_sequences < 2 and not has_blocks(training.batch.offsets):
+    if n_sequences < 2 and not has_blocks(training):
         raise ParameterError(
             "patterns are chosen by held-out sequences, but X has only one sequence, which is too short to hold out "
             "blocks of it; give X_val and y_val"
