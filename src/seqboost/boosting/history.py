@@ -92,7 +92,7 @@ class Callback(Protocol):
     ----------
     may_stop : bool
         Whether a true answer ends the training. Callbacks that may stop see the one training there is, so that nothing
-        is tuned. Others are told of the training that was kept, when it is known.
+        is tuned. For others, the rounds of the training that was kept are replayed.
     runs_in_refit : bool
         Whether it is called in every training of a fit: those of candidates, and the refit. A true answer then ends the
         whole fit.
@@ -365,7 +365,7 @@ class Stopping:
     sees_model: ClassVar[bool] = False
 
     def __call__(self, progress: Progress, /) -> bool:
-        """Tell whether to stop after a round."""
+        """Return whether to stop after a round."""
         return self.should_stop(progress.watched)
 
     def best(self, scores: list[float], at_least: int = 0) -> int:
@@ -379,7 +379,7 @@ class Stopping:
         return at_least + int(np.nanargmax(later))
 
     def should_stop(self, scores: list[float]) -> bool:
-        """Tell whether the last ``patience`` rounds brought nothing."""
+        """Return whether the last ``patience`` rounds brought nothing."""
         if len(scores) <= self.patience:
             return False
         earlier, newest = np.array(scores[: -self.patience]), np.array(scores[-self.patience :])

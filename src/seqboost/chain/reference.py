@@ -280,7 +280,7 @@ def random_seen(
 
 
 def runs_are_long(path: tuple[int, ...], durations: NDArray[np.int64]) -> bool:
-    """Tell whether every run of a labelling that touches neither end has its label's minimum duration."""
+    """Return whether every run of a labelling that touches neither end has its label's minimum duration."""
     runs = [(k, len(list(block))) for k, block in itertools.groupby(path)]
     return all(length >= durations[k] for k, length in runs[1:-1])
 

@@ -125,7 +125,7 @@ def check_unchanged(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Tell whether two parameters say the same; an array says what a list says, a tuple (in a window) does not."""
+    """Return whether two parameters say the same; an array says what a list says, a tuple (in a window) does not."""
     if a is b:
         return True
     a, b = (value.tolist() if hasattr(value, "tolist") else value for value in (a, b))

@@ -79,7 +79,7 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Tell whether fit has been called."""
+        """Return whether fit has been called."""
         return hasattr(self, "_result")
 
     def _seed(self) -> int:
@@ -136,7 +136,7 @@ class BoostedLabeler(CallbackSupportMixin, SequenceLabeler):
         callbacks : sequence of Callback or callable, optional
             Called after every round with a :class:`~seqboost.Progress`; a true answer stops training. Some are in
             :mod:`seqboost.callbacks`. With others that may stop nothing is tuned: they see the one training there is.
-            Those that only read are told of the training that is kept, from round 1 on (:class:`~seqboost.Callback`).
+            Others get the rounds of the training that is kept afterwards (:class:`~seqboost.Callback`).
 
         Returns
         -------

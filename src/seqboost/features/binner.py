@@ -453,7 +453,7 @@ class FeatureBinner:
             )
 
     def _fits(self, filler: Filler) -> bool:
-        """Tell whether the columns that a filler gives are those that this binner takes."""
+        """Return whether the columns that a filler gives are those that this binner takes."""
         return (
             len(filler.categories) == len(self.categories)
             and filler.n_columns + len(filler.flagged) == self.column_kinds.size

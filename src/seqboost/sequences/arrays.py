@@ -56,7 +56,7 @@ def unmask(array: Any, where: str) -> NDArray[Any]:
 
 
 def _exceeds_floats(array: NDArray[Any]) -> bool:
-    """Tell whether an array has integers beyond those that floats hold exactly."""
+    """Return whether an array has integers beyond those that floats hold exactly."""
     return bool(np.any(array > 2**53) or np.any(array < -(2**53))) if array.dtype.itemsize == 8 else False
 
 

@@ -88,17 +88,17 @@ class Extra:
 
 
 def is_number_type(kind: type) -> bool:
-    """Tell whether values of a type are numbers (booleans count as 0 and 1)."""
+    """Return whether values of a type are numbers (booleans count as 0 and 1)."""
     return issubclass(kind, (numbers.Number, np.number, np.bool_)) and not issubclass(kind, TIMES)
 
 
 def is_real_type(kind: type) -> bool:
-    """Tell whether values of a type are numbers that floats stand for."""
+    """Return whether values of a type are numbers that floats stand for."""
     return is_number_type(kind) and not issubclass(kind, (complex, np.complexfloating))
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value stands for "missing": None, NaN, NaT, NA, masked."""
+    """Return whether a value stands for "missing": None, NaN, NaT, NA, masked."""
     if value is None or type(value).__name__ in ABSENT_TYPES:
         return True
     if isinstance(value, Decimal):
@@ -223,7 +223,7 @@ def floats(values: Sequence[Any], place: Callable[[int], tuple[str, str]]) -> ND
 
 
 def is_beyond_floats(value: Any) -> bool:
-    """Tell whether a number (an int, a fraction) is finite but larger than any float."""
+    """Return whether a number (an int, a fraction) is finite but larger than any float."""
     try:
         float(value)
     except OverflowError:
@@ -251,7 +251,7 @@ def _refuse_type(kind: type, name: str, values: Sequence[Any], layout: Layout) -
 
 
 def _is_callable(kind: type) -> bool:
-    """Tell whether objects of a type can be called (every class itself can)."""
+    """Return whether objects of a type can be called (every class itself can)."""
     return any("__call__" in vars(base) for base in kind.__mro__)
 
 

@@ -188,7 +188,7 @@ def _refuse_missing_columns(given: BatchSchema, schema: BatchSchema, estimator_n
 
 
 def _is_member(name: str, given: BatchSchema) -> bool:
-    """Tell whether a name is that of a member of a list, ``"key=member"``."""
+    """Return whether a name is that of a member of a list, ``"key=member"``."""
     return any(name.startswith(f"{key}=") for key in given.lists) and name in given.sparse_names
 
 

@@ -226,7 +226,7 @@ def _one_dimensional(what: str) -> InputError:
 
 
 def _holds_containers(array: NDArray[Any]) -> bool:
-    """Tell whether a 2-D object array holds dicts, sets or lists: then its rows are sequences of them."""
+    """Return whether a 2-D object array holds dicts, sets or lists: then its rows are sequences of them."""
     if array.dtype.kind != "O" or array.size == 0:
         return False
     containers = (Mapping, set, frozenset, list, tuple, np.ndarray)
@@ -376,7 +376,7 @@ def _strange_element(elements: list[Any], forms: list[str], layout: Layout) -> I
 
 
 def _is_featureless(elements: list[Any], found: set[str]) -> bool:
-    """Tell whether all positions are empty dicts or bags."""
+    """Return whether all positions are empty dicts or bags."""
     return found <= {"dict", "set", "list"} and all(element is None or len(element) == 0 for element in elements)
 
 

@@ -246,7 +246,7 @@ def _infinite_label(where: str) -> InputError:
 
 
 def _holds_nan(label: Any) -> bool:
-    """Tell whether a label has NaN somewhere inside."""
+    """Return whether a label has NaN somewhere inside."""
     if isinstance(label, (tuple, frozenset)):
         return any(map(_holds_nan, label))
     return label is not None and is_missing(label)

@@ -45,7 +45,7 @@ class Roles(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Times of rows: numbers that sort as the times do, so many to a second (or to 1, if the times are numbers)."""
+    """Times of rows, as numbers in the same order: ``per_unit`` of them make a second (or 1, of times in numbers)."""
 
     values: NDArray[Any]
     per_unit: int = 1

@@ -173,7 +173,7 @@ def _kinds(items: _Items, schema: BatchSchema | None) -> tuple[NDArray[np.bool_]
 
 
 def _always_one(values: NDArray[np.object_]) -> bool:
-    """Tell whether values are all 1 or missing, and not all missing."""
+    """Return whether values are all 1 or missing, and not all missing."""
     distinct = set(values)
     present = [value for value in distinct if not is_missing(value)]
     return len(present) == 1 and present[0] == 1
@@ -291,7 +291,7 @@ def indicator_matrix(
 def are_bags(
     elements: Sequence[Any], has_sets: bool, layout: Layout, schema: BatchSchema | None, estimator_name: str
 ) -> bool:
-    """Tell whether sets and lists are bags of attributes (strings) rather than rows of columns.
+    """Return whether sets and lists are bags of attributes (strings) rather than rows of columns.
 
     At prediction the schema of training decides, in training the members: a list of strings is a bag, any other list a
     row, and both together are refused.

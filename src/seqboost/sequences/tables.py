@@ -48,14 +48,14 @@ REPEATING = {"pandas", "pyarrow", "modin", "cudf"}  # their tables may have a na
 
 
 def is_table(X: Any) -> bool:
-    """Tell whether an object is a table, without importing any table library."""
+    """Return whether an object is a table, without importing any table library."""
     if hasattr(X, "__narwhals_dataframe__") or hasattr(X, "__narwhals_lazyframe__"):
         return True
     return _comes_from(X, LIBRARIES) and hasattr(type(X), "columns")
 
 
 def _comes_from(X: Any, libraries: set[str]) -> bool:
-    """Tell whether an object's class is, or derives from, one of certain libraries."""
+    """Return whether an object's class is, or derives from, one of certain libraries."""
     return any(kind.__module__.partition(".")[0] in libraries for kind in type(X).__mro__)
 
 
@@ -107,7 +107,7 @@ def _listed(values: Any) -> list[Any]:
 
 
 def holds_numbered_categories(values: Any) -> bool:
-    """Tell whether a series is one of categories that are numbers."""
+    """Return whether a series is one of categories that are numbers."""
     categories = getattr(getattr(values, "dtype", None), "categories", None)
     return categories is not None and np.asarray(categories).dtype.kind in "biuf"
 
@@ -178,7 +178,7 @@ def read_table_list(
 
 
 def _common_clock(times: Sequence[Times], name: Any) -> bool:
-    """Tell whether times are dates or numbers; refuse tables of which some have one and some the other."""
+    """Return whether times are dates or numbers; refuse tables of which some have one and some the other."""
     kinds = {True: "dates, times or durations, whose gaps are seconds", False: "numbers"}
     for i, part in enumerate(times):
         if part.has_clock != times[0].has_clock:

@@ -162,7 +162,7 @@ def _refuse_times(labels: NDArray[Any], name: str) -> None:
 
 
 def _per_sequence(y: Any, batch: SequenceBatch) -> bool:
-    """Tell whether the labels of a table came as one sequence of labels per sequence."""
+    """Return whether the labels of a table came as one sequence of labels per sequence."""
     first = y[0]
     columns = isinstance(y, np.ndarray) and y.ndim > 1
     is_container = isinstance(first, CONTAINERS) or _is_series(first)
@@ -172,7 +172,7 @@ def _per_sequence(y: Any, batch: SequenceBatch) -> bool:
 
 
 def _is_series(labels: Any) -> bool:
-    """Tell whether an object is a series of labels, of whatever library (strings of NumPy look like it)."""
+    """Return whether an object is a series of labels, of whatever library (strings of NumPy look like it)."""
     return hasattr(labels, "__array__") and hasattr(labels, "__len__") and not isinstance(labels, np.generic)
 
 

@@ -79,7 +79,7 @@ def sample_weights(sample_weight: Any, batch: SequenceBatch) -> Weights:
 
 
 def _is_by_position(sample_weight: Any, batch: SequenceBatch) -> bool:
-    """Tell whether weights come by position: as sequences, or for each row of a table that has longer sequences."""
+    """Return whether weights come by position: as sequences, or for each row of a table that has longer sequences."""
     if sample_weight is None or _is_several(_first_of(sample_weight)):
         return sample_weight is not None
     is_table = batch.origin.origin == "table" and batch.n_rows != batch.n_sequences
@@ -87,7 +87,7 @@ def _is_by_position(sample_weight: Any, batch: SequenceBatch) -> bool:
 
 
 def _is_several(first: Any) -> bool:
-    """Tell whether the first weight is a sequence of weights, which may be ragged by mistake."""
+    """Return whether the first weight is a sequence of weights, which may be ragged by mistake."""
     return isinstance(first, (list, tuple)) or np.ndim(first) > 0
 
 

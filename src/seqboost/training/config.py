@@ -27,7 +27,7 @@ Auto = Literal["auto"]
 
 
 def is_auto(value: Any) -> bool:
-    """Tell whether a value is the word "auto"; windows may be arrays."""
+    """Return whether a value is the word "auto"; windows may be arrays."""
     return isinstance(value, str) and value == "auto"
 
 

@@ -51,8 +51,8 @@ __all__ = [
 WINDOW_FEATURES = 100  # that a window of dense columns is meant to have
 WIDEST = 6  # positions on each side
 MOST_SYMBOLS = 3  # columns of categories that are given neighbours
-SHARED_LABELS = 3  # one tree for all from so many labels on
-FEW_LABELS = 10  # up to so many, small steps reach the best round in time, and a larger λ may be better
+SHARED_LABELS = 3  # from this number of labels on, one tree serves all
+FEW_LABELS = 10  # up to this number, small steps reach the best round in time, and a larger λ may be better
 PENALTY = 10.0  # λ
 
 

@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 ENOUGH_SEQUENCES = 20
-"""With so many sequences, some of them are held out; with fewer, blocks of long ones."""
+"""From this number of sequences on, whole ones are held out; with fewer, blocks of long ones."""
 
 JUDGING_SEQUENCES = 4
-"""With so many sequences, whole ones judge between models even if blocks stop their training."""
+"""From this number of sequences on, whole ones compare models, even if blocks stop their training."""
 
 # Neighbours of a held-out block are much like its ends; a block must be longer than that to say something new.
 SHORTEST_BLOCK = 100
@@ -69,7 +69,7 @@ def _telling(dataset: Dataset, offsets: NDArray[np.int64]) -> NDArray[np.intp]:
 
 
 def has_blocks(dataset: Dataset) -> bool:
-    """Tell whether blocks can be held out: the sequences are long enough, and labeled in two blocks or more."""
+    """Return whether blocks can be held out: the sequences are long enough, and labeled in two blocks or more."""
     offsets = dataset.batch.offsets
     is_long = bool(offsets[-1] >= ENOUGH_SEQUENCES * SHORTEST_BLOCK)
     return is_long and len(_telling(dataset, _block_offsets(offsets))) > 1
@@ -120,7 +120,7 @@ class Divisions:
         return self.dataset.take(kept), self.dataset.take(held)
 
     def judging(self, most: int) -> range:
-        """Return the numbers of divisions, at most so many, that may judge; none holds out what another does."""
+        """Return the numbers of at most ``most`` divisions that compare models; none holds out what another does."""
         offsets = self.dataset.batch.offsets
         by_blocks = self.by_blocks and not self._judges_are_whole
         n_pieces = len(_telling(self.dataset, _block_offsets(offsets))) if by_blocks else len(offsets) - 1

@@ -52,5 +52,5 @@ class StopOnInterrupt:
         self.is_asked = True
 
     def __call__(self, progress: Progress, /) -> bool:
-        """Tell whether to stop after a round."""
+        """Return whether to stop after a round."""
         return self.is_asked

@@ -18,7 +18,7 @@ BYTES_PER_CELL = 4 * 4  # scores before and after a round, gradient, curvature: 
 OVERHEAD = 1.4  # measured: peaks of real fits are 0.9 to 1.45 times the sum of what is counted here
 ROW_BYTES, WEIGHT_BYTES = 4, 4  # of a row in a segment or a leaf, and of its weight
 WEIGHTED_ROW_BYTES = ROW_BYTES + 2 * WEIGHT_BYTES  # in segments: the weight also as an integer
-JOINT_LABELS = 10  # potentials="auto" is joint up to so many labels ...
+JOINT_LABELS = 10  # potentials="auto" is joint up to this number of labels ...
 JOINT_SHARE = 0.5  # ... if that takes at most this share of the available memory
 
 

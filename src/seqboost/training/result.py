@@ -58,7 +58,7 @@ class Candidate:
     settings : dict
         The settings that differ between candidates, by the names of parameters.
     score : float
-        Log-likelihood per position of the sequences held out in its trainings; NaN if none came to an end.
+        Log-likelihood per position of the sequences held out in its trainings; NaN if none was completed.
     seconds : float
         Time of its trainings.
     rounds : tuple of int
@@ -96,8 +96,6 @@ class FitResult:
         Whether the model was trained again with the sequences that had been held out.
     tuning : tuple of Candidate
         What was tried.
-    interrupted : bool
-        Whether a callback ended the fit before its time.
     """
 
     model: FrozenModel
@@ -108,7 +106,6 @@ class FitResult:
     label_odds: NDArray[np.float64] | None = None
     refitted: bool = False
     tuning: tuple[Candidate, ...] = ()
-    interrupted: bool = False
 
     @property
     def best_score(self) -> float:

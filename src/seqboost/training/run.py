@@ -28,7 +28,7 @@ from seqboost.training.tuning import SharedStop, Tuner, can_tune, n_alternatives
 
 __all__ = ["train"]
 
-REFIT_POSITIONS = 150_000  # refit="auto": a tenth more than so many hardly changes a model
+REFIT_POSITIONS = 150_000  # refit="auto": beyond this, a tenth more hardly changes a model
 
 
 def train(
@@ -124,14 +124,13 @@ class _Fit:
             )
         stop = SharedStop([callback for callback in self.callbacks if callback.runs_in_refit])
         others = [callback for callback in self.callbacks if not callback.runs_in_refit]
-        result = train_once(self.config, self.data, self._course([*others, stop]), earlier=self.earlier)
-        return replace(result, interrupted=stop.stopped)
+        return train_once(self.config, self.data, self._course([*others, stop]), earlier=self.earlier)
 
     def held_out(self, divisions: Divisions) -> FitResult:
         """Train until held-out sequences say stop, have others judge candidates, and train on all of them.
 
-        Callbacks see the training that is kept. One that was a candidate they are told of when it has won; callbacks
-        that might have stopped it leave no place for tuning. Those that run in a refit are called in all trainings.
+        Callbacks see the training that is kept. If a candidate wins, its rounds are replayed to them; with callbacks
+        that may stop, or that see the model, nothing is tuned. Those that run in a refit are called in all trainings.
         """
         stop = SharedStop([callback for callback in self.callbacks if callback.runs_in_refit])
         others = [callback for callback in self.callbacks if not callback.runs_in_refit]
@@ -169,7 +168,7 @@ class _Fit:
         if self._refits() and not stop.stopped:
             self.progress.expect(0)
             result = train_again(result, self.data, Course(self.progress, None, [stop], self.present, "refit"))
-        return replace(result, tuning=tuning, interrupted=stop.stopped)
+        return replace(result, tuning=tuning)
 
     def _tuned_names(self, callbacks: Sequence[Callback]) -> list[str]:
         """Return the parameters that are tuned."""
@@ -202,7 +201,7 @@ class _Fit:
         return None if sample is None else divisions_of(sample, self.config)
 
     def _refits(self) -> bool:
-        """Tell whether to train again on all sequences."""
+        """Return whether to train again on all sequences."""
         refit = self.config.stopping.refit
         is_small = self.data.training.batch.n_rows <= REFIT_POSITIONS
         return refit is True or (refit == "auto" and not self.config.warm_start and is_small)

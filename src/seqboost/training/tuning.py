@@ -50,7 +50,7 @@ TUNED_BY_SAMPLES = ("l2_regularization", "window")
 FEWEST_JUDGING = 500
 """With fewer held-out labels the rules decide alone: chance would."""
 ENOUGH_JUDGING = 4, 4_000
-"""Sequences are held out in turn until so many of them, with so many labels, have judged ..."""
+"""Sequences are held out in turn until this many sequences and labels have compared two candidates ..."""
 MOST_PARTS = 4
 """... but not more often than this."""
 
@@ -77,7 +77,7 @@ class SharedStop:
 
 
 def can_tune(config: FitConfig) -> bool:
-    """Tell whether held-out scores can choose: those of a beam and of the pseudo-likelihood know their labels."""
+    """Return whether held-out scores can be compared: those of a beam and of the pseudo-likelihood use the labels."""
     method = config.method
     is_exact = method.beam is None and method.objective != "pseudo_likelihood"
     return is_exact and method.pseudo_likelihood_rounds < config.max_iter
@@ -198,7 +198,7 @@ class Tuner:
         return tuple(_candidate(c, self._part, c is self._chosen) for c in self._contestants)
 
     def _can_judge(self) -> bool:
-        """Tell whether there are enough held-out labels, and not too many positions to train on."""
+        """Return whether there are enough held-out labels, and not too many positions to train on."""
         if self._divisions.dataset.batch.n_rows > TUNED_POSITIONS:
             return False
         return self._held_out(self._judging[0]).n_judging()[1] >= FEWEST_JUDGING
@@ -245,7 +245,7 @@ class Tuner:
         return best
 
     def _prefers(self, challenger: _Contestant, best: _Contestant) -> bool:
-        """Tell whether held-out sequences are more probable with the challenger; behind after two parts, it is out.
+        """Return whether held-out sequences are more probable with the challenger; trailing after two parts, it loses.
 
         Rounding must not choose: it has to lead by what counts as improvement in early stopping.
         """
@@ -266,7 +266,7 @@ class Tuner:
         return is_ahead
 
     def _is_complete(self, contestant: _Contestant, number: int) -> bool:
-        """Train a contestant on a division if that has not been done; tell whether it came to an end of its own."""
+        """Train a contestant on a division if that has not been done; return whether the training was completed."""
         if number not in contestant.results and not self._stop.stopped:
             config, began = contestant.config, time.perf_counter()
             course = Course(self._progress, self._stopping, [self._stop], self._present, contestant.title)

@@ -120,7 +120,7 @@ def _rows_differ(code: Code) -> bool:
 
 
 def is_proper(code: Code) -> bool:
-    """Tell whether rows differ, and columns differ from each other, their complements and from saying nothing."""
+    """Return whether rows differ, and columns differ from each other, their complements and from saying nothing."""
     keys = {_key(column) for column in code.T}
     says_something = all(0 < column.sum() < len(column) for column in code.T)
     return _rows_differ(code) and len(keys) == code.shape[1] and says_something

@@ -262,7 +262,7 @@ class _Learner:
         return mistakes
 
     def _visit(self, s: int) -> bool:
-        """Decode a sequence and learn from it; tell whether it was wrong."""
+        """Decode a sequence and learn from it; return whether it was wrong."""
         rows, columns = self._rows, self._columns
         begin, stop = int(rows.offsets[s]), int(rows.offsets[s + 1])
         seen = (rows.indptr, rows.column, rows.value, columns.offsets, columns.feature_of, columns.boundary)

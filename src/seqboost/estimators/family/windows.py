@@ -53,7 +53,7 @@ def _only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
 
 
 def _can_weigh(model: Any) -> bool:
-    """Tell whether the classifier gives probabilities."""
+    """Return whether the classifier gives probabilities."""
     estimator = getattr(model, "estimator_", None) or model.estimator
     return estimator is None or hasattr(estimator, "predict_proba")
 
