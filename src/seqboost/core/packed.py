@@ -27,8 +27,6 @@ __all__ = ["Packer", "packed"]
 
 T = TypeVar("T")
 
-WORD = 8  # bytes
-
 
 class Address(types.Type):
     """The address of the fields of a named tuple."""
